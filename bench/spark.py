@@ -2,9 +2,9 @@
 
     python bench/spark.py [DIR…] [--made 50000] [--cores 2]
 
-DIR holds docs.jsonl (id, text), as for `scrapy neardup evaluate`; --made: made-up documents of 200 words, three in ten
-of which are edited copies. Needs Java and the extra `spark`. Both commands read the same file and write what they keep
-and what they drop. Times are of whole processes; beside that of Spark stands what is left without the start of its
+DIR holds docs.jsonl (id, text), as for `scrapy neardup lab evaluate`; --made: made-up documents of 200 words, three
+in ten of which are edited copies. Needs Java and the extra `spark`. Both commands read the same file and write what
+they keep and drop. Times are of whole processes; beside that of Spark stands what is left without the start of its
 machinery, measured as the same command on one document.
 """
 

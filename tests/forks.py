@@ -119,11 +119,15 @@ def import_all() -> None:
     from scrapy.exceptions import ScrapyDeprecationWarning
 
     warnings.simplefilter("error", ScrapyDeprecationWarning)
-    from scrapy_neardup.commands import VERBS, _module
+    from scrapy_neardup.commands import VERBS
 
-    for verb in VERBS:
-        _module(verb)
-    names = ("addon", "crawl.extension", "crawl.middleware", "crawl.pipeline")
+    names = (
+        "addon",
+        "crawl.extension",
+        "crawl.middleware",
+        "crawl.pipeline",
+        *(f"commands.{m}" for m in VERBS.values()),
+    )
     for module in (*MODULES, *(f"scrapy_neardup.{name}" for name in names), "crawl", "spiders"):
         importlib.import_module(module)
     import_defaults()

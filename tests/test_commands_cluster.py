@@ -1,4 +1,4 @@
-"""`scrapy neardup cluster`, each call in a process of its own."""
+"""`scrapy neardup lab cluster`, each call in a process of its own."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def folder(tmp_path: Path) -> Path:
 
 def clustered(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     """Return the clusters of in.jsonl."""
-    succeeded(folder, "cluster", "in.jsonl", "-o", "out.jsonl", *arguments)
+    succeeded(folder, "lab", "cluster", "in.jsonl", "-o", "out.jsonl", *arguments)
     return rows(folder / "out.jsonl")
 
 
 def test_shingle_is_the_default(folder: Path) -> None:
-    made = succeeded(folder, "cluster", "in.jsonl", "-o", "out.jsonl", "--id-field", "id")
+    made = succeeded(folder, "lab", "cluster", "in.jsonl", "-o", "out.jsonl", "--id-field", "id")
     assert rows(folder / "out.jsonl") == WANTED
     assert made.stdout == ""
     assert made.stderr.splitlines()[-1] == "7 rows, 6 documents, 2 clusters of 5 documents"
@@ -67,7 +67,7 @@ def test_several_feeds_gzipped_with_other_names(tmp_path: Path) -> None:
     write(tmp_path / "one.jsonl.gz", renamed[:3])
     write(tmp_path / "two.jsonl", renamed[3:])
     options = ("--text-field", "main", "--id-field", "where")
-    succeeded(tmp_path, "cluster", "one.jsonl.gz", "two.jsonl", "-o", "out.jsonl.gz", *options)
+    succeeded(tmp_path, "lab", "cluster", "one.jsonl.gz", "two.jsonl", "-o", "out.jsonl.gz", *options)
     assert rows(tmp_path / "out.jsonl.gz") == WANTED
 
 
@@ -82,7 +82,7 @@ def test_an_empty_feed_has_no_clusters(tmp_path: Path) -> None:
 
 
 def test_help_says_what_som_is_for(tmp_path: Path) -> None:
-    said = succeeded(tmp_path, "cluster", "--help").stdout
+    said = succeeded(tmp_path, "lab", "cluster", "--help").stdout
     assert "1,000 long documents" in said
     assert "scrapy-neardup[som]" in said
 
@@ -90,8 +90,11 @@ def test_help_says_what_som_is_for(tmp_path: Path) -> None:
 def test_without_minisom_it_says_what_to_install(folder: Path) -> None:
     (folder / "minisom.py").write_text("raise ImportError('not here')")
     # The folder comes before what is installed.
-    said = refused(folder, "cluster", "in.jsonl", "-o", "out.jsonl", "--method", "som")
-    assert said == "scrapy neardup cluster: --method som: MiniSom is not installed: pip install 'scrapy-neardup[som]'\n"
+    said = refused(folder, "lab", "cluster", "in.jsonl", "-o", "out.jsonl", "--method", "som")
+    assert (
+        said
+        == "scrapy neardup lab cluster: --method som: MiniSom is not installed: pip install 'scrapy-neardup[som]'\n"
+    )
 
 
 def test_rows_without_the_class_field_are_in_one_class(folder: Path) -> None:
@@ -106,6 +109,6 @@ def test_another_run_gives_the_same_bytes(folder: Path) -> None:
     pytest.importorskip("minisom")
     made = []
     for _ in range(2):
-        assert neardup(folder, "cluster", "in.jsonl", "-o", "out.jsonl", "--method", "som").returncode == 0
+        assert neardup(folder, "lab", "cluster", "in.jsonl", "-o", "out.jsonl", "--method", "som").returncode == 0
         made.append((folder / "out.jsonl").read_bytes())
     assert made[0] == made[1]

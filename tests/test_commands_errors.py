@@ -25,10 +25,6 @@ ON_STORES = {
     "clusters": "",
     "mirrors": "",
     "changes": "",
-    "runs": "",
-    "verify": "",
-    "compact": "",
-    "resolve": URL,
     "explain": URL,
     "forget": "--host a.example",
     "export": "-o x.jsonl",
@@ -36,22 +32,22 @@ ON_STORES = {
 }
 ON_FEEDS = {
     "dedupe": "{} -o out.jsonl",
-    "cluster": "{} -o out.jsonl",
-    "lexicon": "{} -o out.lexicon",
+    "lab cluster": "{} -o out.jsonl",
+    "lab lexicon": "{} -o out.lexicon",
     "import": "{} --store new.sqlite",
-    "review": "{} -s NEARDUP_REVIEWED=judged",
 }
-FEED_NAMES = {"import": "FILE", "review": "FEED"}
-ON_LABELS = {"evaluate": "{}", "calibrate": "{} --precision 0.9"}
-READ_BY_DETECTORS = ("stats", "clusters", "mirrors", "resolve", "explain", "report")
+FEED_NAMES = {"import": "FILE"}
+ON_LABELS = {"lab evaluate": "{}", "lab calibrate": "{} --precision 0.9"}
+OTHERS = {"doctor": "", "judge": f"{URL} http://b.example/ different"}
+READ_BY_DETECTORS = ("stats", "clusters", "mirrors", "explain", "report")
 MIN_TOKENS = "NEARDUP_MIN_TOKENS = 'many' is not allowed; allowed is a whole number from 0 up"
 OTHER = "other.sqlite' does not fit: 'imatch' was made as"
-WITHOUT_SETTINGS = ("verify", "compact")  # of all namespaces, whatever the settings
+CHECK = "stats --check"  # of all namespaces, whatever the settings
 
 
 def stores() -> Iterable[tuple[str, str]]:
     """Yield calls on stores that are none."""
-    for verb, rest in ON_STORES.items():
+    for verb, rest in {**ON_STORES, "stats --runs": "", CHECK: ""}.items():
         yield f"{verb} {rest}", "no store: name one with --store, or run this in a Scrapy project"
         yield f"{verb} {rest} --store missing.sqlite", "store 'missing.sqlite' does not exist"
         yield (
@@ -64,7 +60,7 @@ def stores() -> Iterable[tuple[str, str]]:
         )
         yield f"{verb} {rest} --store redis://127.0.0.1:1", "store 'redis://127.0.0.1:1' can't be used: "
         yield f"{verb} {rest} --store", "argument --store: expected one argument"
-        if verb not in WITHOUT_SETTINGS:
+        if verb != CHECK:
             yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
             spider = "-s NEARDUP_NAMESPACE={spider}"
             yield f"{verb} {rest} --store held.sqlite {spider}", "{spider} has a value only in a crawl"
@@ -94,7 +90,7 @@ def feeds() -> Iterable[tuple[str, str]]:
             f"the following arguments are required: {FEED_NAMES.get(verb, 'IN')}",
         )
         yield f"{verb} {rest} -s NEARDUP_MIN_TOKENS=many".format("in.jsonl"), MIN_TOKENS
-    for verb in ("dedupe", "cluster", "lexicon"):
+    for verb in ("dedupe", "lab cluster", "lab lexicon"):
         rest = ON_FEEDS[verb]
         yield f"{verb} {rest}".format("in.jsonl in.csv"), "feeds of several formats, JSON lines and CSV"
         yield f"{verb} {rest} --text-field absent".format("in.jsonl"), "no row has text in "
@@ -113,11 +109,11 @@ def feeds() -> Iterable[tuple[str, str]]:
 def options() -> Iterable[tuple[str, str]]:
     """Yield calls with an option that does not exist, or is not given what it needs."""
     for verb in VERBS:
-        needed = {**ON_STORES, **ON_FEEDS, **ON_LABELS, "doctor": ""}[verb].format("in.jsonl")
+        needed = {**ON_STORES, **ON_FEEDS, **ON_LABELS, **OTHERS}[verb].format("in.jsonl")
         yield f"{verb} {needed} --colour", f"'--colour' is not an option of {verb}"
         yield f"{verb} {needed} -s NEARDUP_MINTOKENS", "Invalid -s value, use -s NAME=VALUE"
-    for verb in (*ON_STORES, "dedupe", "cluster", "lexicon", "doctor"):
-        needed = {**ON_STORES, **ON_FEEDS, "doctor": ""}[verb].format("in.jsonl")
+    for verb in (*ON_STORES, *OTHERS, "dedupe", "lab cluster", "lab lexicon"):
+        needed = {**ON_STORES, **ON_FEEDS, **OTHERS}[verb].format("in.jsonl")
         # Options are not to be shortened: another may come that begins so.
         yield (
             f"{verb} {needed} --jso",
@@ -125,15 +121,19 @@ def options() -> Iterable[tuple[str, str]]:
         )
 
 
-DEDUPE, CLUSTER, LEXICON = (f"{verb} {ON_FEEDS[verb]}".format("in.jsonl") for verb in ("dedupe", "cluster", "lexicon"))
+DEDUPE, CLUSTER, LEXICON = (
+    f"{verb} {ON_FEEDS[verb]}".format("in.jsonl") for verb in ("dedupe", "lab cluster", "lab lexicon")
+)
 REQUIRED = "the following arguments are required: -o/--output"
 FROM_0 = "is not allowed; allowed is a whole number from 0"
 TO_1000 = "is not allowed; allowed is a number from 0 to 1000"
 ABOVE_0 = "is not allowed; allowed is a number above 0 up to 1"
+JUDGE = f"judge {OTHERS['judge']}"
 FORGET, REPORT = "forget --store held.sqlite", "report --store held.sqlite"
 PARTICULAR = [
-    ("", "VERB is one of: dedupe, "),
-    ("dedup in.jsonl", "argument VERB: invalid choice: 'dedup'"),
+    ("--colour stats", "'--colour' is not an option; see scrapy neardup --help"),
+    ("dedup in.jsonl", "there is no verb 'dedup'; did you mean 'dedupe'?"),
+    ("stats --runs --check --store held.sqlite", "argument --check: not allowed with argument --runs"),
     # dedupe
     ("dedupe in.jsonl", REQUIRED),
     ("dedupe in.jsonl -o out.xlsx", "out.xlsx: unknown file format; allowed is .jsonl"),
@@ -160,10 +160,10 @@ PARTICULAR = [
     (f"{CLUSTER} --url-field link", "--url-field link: no row with text has a URL in it"),
     ("dedupe bad.parquet -o out.parquet", "bad.parquet: can't be read"),
     # cluster
-    ("cluster in.jsonl", REQUIRED),
-    ("cluster in.jsonl -o out.txt", "out.txt: unknown file format; allowed is .jsonl"),
-    ("cluster in.jsonl -o missing/out.jsonl", "missing/out.jsonl: can't be written: No such file"),
-    ("cluster in.jsonl -o ./in.jsonl", "both a feed and the output"),
+    ("lab cluster in.jsonl", REQUIRED),
+    ("lab cluster in.jsonl -o out.txt", "out.txt: unknown file format; allowed is .jsonl"),
+    ("lab cluster in.jsonl -o missing/out.jsonl", "missing/out.jsonl: can't be written: No such file"),
+    ("lab cluster in.jsonl -o ./in.jsonl", "both a feed and the output"),
     (f"{CLUSTER} --method kmeans", "argument --method: invalid choice: 'kmeans'"),
     (f"{CLUSTER} --id-field number", "in.jsonl, line 1: there is no id field 'number'"),
     (f"{CLUSTER} --class-field kind", "--class-field is for --method som only"),
@@ -178,41 +178,46 @@ PARTICULAR = [
     (f"{CLUSTER} --method som --seed many", f"--seed: 'many' {FROM_0} to 4294967295"),
     (f"{CLUSTER} --method som --seed -1", "--seed: '-1' is not allowed; allowed is a whole number"),
     # lexicon
-    ("lexicon in.jsonl", REQUIRED),
-    ("lexicon in.jsonl -o missing/out.lexicon", "missing/out.lexicon: can't be written: No such file"),
-    ("lexicon in.jsonl -o in.jsonl", "both a feed and the output"),
-    ("lexicon in.jsonl -o pipe.jsonl --band 0 1", "pipe.jsonl: can't be written: not a regular file"),
+    ("lab lexicon in.jsonl", REQUIRED),
+    ("lab lexicon in.jsonl -o missing/out.lexicon", "missing/out.lexicon: can't be written: No such file"),
+    ("lab lexicon in.jsonl -o in.jsonl", "both a feed and the output"),
+    ("lab lexicon in.jsonl -o pipe.jsonl --band 0 1", "pipe.jsonl: can't be written: not a regular file"),
     (f"{LEXICON} --band 0 many", "--band: 'many' is not allowed; allowed is a number from 0 to 1"),
     (f"{LEXICON} --min-documents many", f"--min-documents: 'many' {FROM_0}"),
     (f"{LEXICON} --band 0.7 0.2", "--band 0.7 0.2: a band of normalized IDF needs 0 <= low <= high <= 1"),
     (f"{LEXICON} --band 0.999 1 --min-documents 50", "no term is in the band 0.999 to 1.0 of 3 documents"),
     (f"{LEXICON} --text-field nope --bad-rows bad_rows.jsonl", "no row has text in field 'nope'"),
-    ("lexicon empty.jsonl -o out.lexicon", "no row has text"),
-    ("lexicon pages.jsonl -o out.lexicon -s NEARDUP_EXTRACTOR=math.sqrt", "NEARDUP_EXTRACTOR: sqrt failed on a page"),
-    # review
-    ("review in.jsonl", "no store: name one with --store, or run this in a Scrapy project"),
-    ("review in.jsonl --store missing.sqlite", "store 'missing.sqlite' does not exist"),
-    ("review in.jsonl --store redis://127.0.0.1:1", "set NEARDUP_REVIEWED to a folder"),
-    ("review in.jsonl -s NEARDUP_REVIEWED=fields", "NEARDUP_REVIEWED: fields/docs.jsonl, line 1: there is no "),
+    ("lab lexicon empty.jsonl -o out.lexicon", "no row has text"),
+    ("lab lexicon pages.jsonl -o out.lexicon -s NEARDUP_EXTRACTOR=math.sqrt", "sqrt failed on a page"),
+    # judge
+    (JUDGE, "no store: name one with --store, or run this in a Scrapy project"),
+    (f"{JUDGE} --store missing.sqlite", "store 'missing.sqlite' does not exist"),
+    (f"{JUDGE} --store redis://127.0.0.1:1", "set NEARDUP_REVIEWED to a folder"),
+    (f"{JUDGE} -s NEARDUP_REVIEWED=fields", "NEARDUP_REVIEWED: fields/docs.jsonl, line 1: there is no "),
+    (f"{JUDGE} -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS),
+    (f"{JUDGE} --store held.sqlite --texts missing.jsonl", "missing.jsonl: can't be read: No such file"),
+    (f"judge {URL} {URL}#x same --store held.sqlite", "are one page; allowed are two"),
+    (f"judge {URL} b.txt same --store held.sqlite", "b.txt: can't be read: No such file"),
+    (f"judge {URL} http://b.example/ same --store held.sqlite", "'same' needs the texts of both pages"),
+    (f"judge {URL} http://b.example/ alike", "invalid choice: 'alike'"),
     # evaluate, calibrate
-    ("evaluate news --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
-    ("evaluate news --detectors exact,exact", "is not allowed; allowed is each name once"),
-    ("evaluate news --detectors no.such", "'no.such' can't be used as a detector"),
-    ("evaluate news --json figures.txt", "figures.txt: unknown file format; allowed is .json"),
-    ("evaluate news --json missing/figures.json", "missing/figures.json: can't be written: No such file"),
-    ("evaluate news --json pipe.json", "pipe.json: can't be written: not a regular file"),
-    ("evaluate news --shuffle much", f"argument --shuffle: 'much' {FROM_0}"),
-    ("calibrate news", "the following arguments are required: --precision"),
-    ("calibrate news --precision 1.5", f"argument --precision: '1.5' {ABOVE_0}"),
-    ("calibrate news --precision high", f"argument --precision: 'high' {ABOVE_0}"),
-    ("calibrate news --precision 0.9 --labels kind", "argument --labels: invalid choice: 'kind'"),
-    ("calibrate other --precision 0.9", "no pair is labelled 'dup'"),
-    # explain, resolve, clusters
-    ("explain", "one of the arguments URL --files is required"),
-    ("explain --files in.jsonl", "argument --files: expected 2 arguments"),
-    ("explain --files in.jsonl missing.txt", "missing.txt: can't be read: No such file"),
+    ("lab evaluate news --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
+    ("lab evaluate news --detectors exact,exact", "is not allowed; allowed is each name once"),
+    ("lab evaluate news --detectors no.such", "'no.such' can't be used as a detector"),
+    ("lab evaluate news --json figures.txt", "figures.txt: unknown file format; allowed is .json"),
+    ("lab evaluate news --json missing/figures.json", "missing/figures.json: can't be written: No such file"),
+    ("lab evaluate news --json pipe.json", "pipe.json: can't be written: not a regular file"),
+    ("lab evaluate news --shuffle much", f"argument --shuffle: 'much' {FROM_0}"),
+    ("lab calibrate news", "the following arguments are required: --precision"),
+    ("lab calibrate news --precision 1.5", f"argument --precision: '1.5' {ABOVE_0}"),
+    ("lab calibrate news --precision high", f"argument --precision: 'high' {ABOVE_0}"),
+    ("lab calibrate news --precision 0.9 --labels kind", "argument --labels: invalid choice: 'kind'"),
+    ("lab calibrate other --precision 0.9", "no pair is labelled 'dup'"),
+    # explain, clusters
+    ("explain", "the following arguments are required: A"),
+    (f"explain in.jsonl {URL}", "allowed are two URLs or two files"),
+    ("explain in.jsonl missing.txt", "missing.txt: can't be read: No such file"),
     ("explain http://unknown.example/ --store held.sqlite", "the store does not know http://unknown.example/"),
-    ("resolve --store held.sqlite", "the following arguments are required: URL"),
     ("clusters --store held.sqlite --limit -1", f"argument --limit: '-1' {FROM_0}"),
     ("clusters --store held.sqlite --limit many", f"argument --limit: 'many' {FROM_0}"),
     ("stats more", "'more' is one argument too many for stats"),
@@ -281,7 +286,7 @@ ALL = [*stores(), *feeds(), *options(), *PARTICULAR]
 
 
 def test_each_verb_is_in_the_table() -> None:
-    assert {*ON_STORES, *ON_FEEDS, *ON_LABELS, "doctor"} == set(VERBS)
+    assert {*ON_STORES, *ON_FEEDS, *ON_LABELS, *OTHERS} == set(VERBS)
     assert len({arguments for arguments, _ in ALL}) == len(ALL)
 
 

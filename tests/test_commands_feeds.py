@@ -41,10 +41,10 @@ def test_verbs_read_and_write_every_kind(tmp_path: Path, ending: str) -> None:
     assert made.stderr.endswith("11 rows, 6 kept, 5 duplicates, 1 without text\n")
     assert read_feed(tmp_path / f"out.{ending}") == [*before[:5], before[10]]
     assert [row["duplicate_of"] for row in rows(tmp_path / "dups.jsonl")] == [f"http://a.example/{n}" for n in range(5)]
-    succeeded(tmp_path, "cluster", f"in.{ending}", "-o", "clusters.jsonl")
+    succeeded(tmp_path, "lab", "cluster", f"in.{ending}", "-o", "clusters.jsonl")
     wanted = [[f"http://{host}.example/{n}" for host in HOSTS] for n in range(5)]
     assert [row["documents"] for row in rows(tmp_path / "clusters.jsonl")] == wanted
-    succeeded(tmp_path, "lexicon", f"in.{ending}", "-o", "x.lexicon", "--band", "0", "1")
+    succeeded(tmp_path, "lab", "lexicon", f"in.{ending}", "-o", "x.lexicon", "--band", "0", "1")
     assert set(text(0, 60).split()) - {text(0, 60).split()[30]} <= Lexicon.load(tmp_path / "x.lexicon").terms
 
 
@@ -141,7 +141,7 @@ def test_a_feed_comes_from_a_pipe_and_goes_to_one(tmp_path: Path, ending: str) -
 
 def test_a_gzipped_feed_comes_from_a_pipe_and_clusters_go_to_one(tmp_path: Path) -> None:
     path = write_feed(tmp_path / "in.jsonl.gz", made_up(5))
-    data, _ = piped(tmp_path, path.read_bytes(), "cluster", "-", "-o", "-")
+    data, _ = piped(tmp_path, path.read_bytes(), "lab", "cluster", "-", "-o", "-")
     assert [json.loads(line)["cluster"] for line in data.splitlines()] == [1, 2, 3, 4, 5]
 
 
@@ -199,9 +199,9 @@ def test_what_can_not_be_read_is_told_and_the_rest_is_deduplicated(tmp_path: Pat
 
 def test_of_many_bad_rows_the_first_ten_are_told(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"text": "one two three"}\n' + "bad\n" * 25 + '{"text": "one four five"}\n')
-    for verb, output in (("dedupe", "out.jsonl"), ("cluster", "clusters.jsonl"), ("lexicon", "x.lexicon")):
-        options = ("--band", "0", "1") if verb == "lexicon" else ()
-        made = neardup(tmp_path, verb, "in.jsonl", "-o", output, *options)
+    for verb, output in (("dedupe", "out.jsonl"), ("lab cluster", "clusters.jsonl"), ("lab lexicon", "x.lexicon")):
+        options = ("--band", "0", "1") if verb == "lab lexicon" else ()
+        made = neardup(tmp_path, *verb.split(), "in.jsonl", "-o", output, *options)
         assert made.returncode == 1
         assert [line.partition(":")[0] for line in made.stderr.splitlines()[:-1]] == [
             f"in.jsonl, line {n}" for n in range(2, 12)
@@ -223,8 +223,8 @@ def test_a_feed_that_is_cut_short_is_told_and_the_next_one_is_read(tmp_path: Pat
 def test_where_nothing_can_be_read_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("bad\n")
     (tmp_path / "out.jsonl").write_text("earlier\n")
-    for verb in ("dedupe", "cluster", "lexicon"):
-        made = neardup(tmp_path, verb, "in.jsonl", "-o", "out.jsonl", "--bad-rows", "bad.jsonl")
+    for verb in ("dedupe", "lab cluster", "lab lexicon"):
+        made = neardup(tmp_path, *verb.split(), "in.jsonl", "-o", "out.jsonl", "--bad-rows", "bad.jsonl")
         assert (made.returncode, made.stdout) == (2, "")
         assert made.stderr.splitlines()[-1] == f"scrapy neardup {verb}: no row can be read; nothing was written"
         assert sorted(os.listdir(tmp_path)) == ["in.jsonl", "out.jsonl"]
@@ -242,7 +242,7 @@ def test_half_a_surrogate_pair_in_a_url_is_told_as_it_came(tmp_path: Path) -> No
     (tmp_path / "in.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps({**row, 'url': 'http://b.example/'})}\n")
     feeds, store = ("in.jsonl", "-o", "out.jsonl"), ("--store", "held.sqlite")
     succeeded(tmp_path, "dedupe", *feeds, "--duplicates", "dups.jsonl", *store)
-    succeeded(tmp_path, "cluster", "in.jsonl", "-o", "clusters.jsonl")
+    succeeded(tmp_path, "lab", "cluster", "in.jsonl", "-o", "clusters.jsonl")
     dups, clusters = (tmp_path.joinpath(name).read_text() for name in ("dups.jsonl", "clusters.jsonl"))
     assert "鹤" in dups
     assert json.loads(dups)["duplicate_of"] == row["url"]
@@ -254,7 +254,7 @@ def test_numbers_that_json_does_not_know_are_null(tmp_path: Path) -> None:
     (tmp_path / "e.txt").touch()
     (tmp_path / "in.jsonl").write_text(2 * (json.dumps({"id": float("nan"), "text": text(1)}) + "\n"))
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--id-field", "id", "--duplicates", "dups.jsonl")
-    told = succeeded(tmp_path, "explain", "--files", "e.txt", "e.txt", "--json").stdout
+    told = succeeded(tmp_path, "explain", "e.txt", "e.txt", "--json").stdout
     dup, compared = (
         json.loads(said, parse_constant=pytest.fail) for said in ((tmp_path / "dups.jsonl").read_text(), told)
     )

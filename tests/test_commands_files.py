@@ -41,8 +41,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", ["in.jsonl", "sub/../in.jsonl", "link.jsonl", "other.jsonl", "../{}/in.jsonl"])
 @pytest.mark.parametrize(
     "call",
-    ["dedupe in.jsonl -o {}", "dedupe in.jsonl -o new.jsonl --duplicates {}", "cluster in.jsonl -o {}",
-     "lexicon in.jsonl -o {}", "cluster in.jsonl -o new.jsonl --bad-rows {}"],
+    ["dedupe in.jsonl -o {}", "dedupe in.jsonl -o new.jsonl --duplicates {}", "lab cluster in.jsonl -o {}",
+     "lab lexicon in.jsonl -o {}", "lab cluster in.jsonl -o new.jsonl --bad-rows {}"],
 )  # fmt: skip
 def test_a_feed_is_no_output_by_whatever_name(folder: Path, call: str, name: str) -> None:
     before = (folder / "in.jsonl").read_bytes()
@@ -60,7 +60,7 @@ def test_a_feed_is_no_output_by_whatever_name(folder: Path, call: str, name: str
         ("export -o sub/../store.jsonl --store store.jsonl", "the store and the output"),
         ("report -o store.html --store store.jsonl", "the store and the report"),
         ("report -o store.html -s NEARDUP_STORE=store.jsonl", "the store and the report"),
-        ("evaluate news --json news.json", "a file of a labelled set and the file of results"),
+        ("lab evaluate news --json news.json", "a file of a labelled set and the file of results"),
     ],
 )
 def test_a_store_and_a_labelled_set_are_no_outputs(folder: Path, call: str, said: str) -> None:
@@ -69,14 +69,14 @@ def test_a_store_and_a_labelled_set_are_no_outputs(folder: Path, call: str, said
     assert [(folder / name).read_bytes() for name in ("store.jsonl", "news/pairs.jsonl")] == before
 
 
-@pytest.mark.parametrize("call", ["dedupe bad.jsonl -o sub.jsonl", "lexicon bad.jsonl -o sub.jsonl"])
+@pytest.mark.parametrize("call", ["dedupe bad.jsonl -o sub.jsonl", "lab lexicon bad.jsonl -o sub.jsonl"])
 def test_an_output_that_is_a_directory_is_told_before_the_work(tmp_path: Path, call: str) -> None:
     (tmp_path / "bad.jsonl").write_text("no row")  # the work itself would tell of this
     (tmp_path / "sub.jsonl").mkdir()
     assert "sub.jsonl: can't be written: Is a directory" in refused(tmp_path, *call.split())
 
 
-@pytest.mark.parametrize("call", ["dedupe in.jsonl -o {}", "lexicon in.jsonl -o {} --band 0 1"])
+@pytest.mark.parametrize("call", ["dedupe in.jsonl -o {}", "lab lexicon in.jsonl -o {} --band 0 1"])
 def test_what_a_link_leads_to_is_written(tmp_path: Path, call: str) -> None:
     write(tmp_path / "in.jsonl", ROWS)
     (tmp_path / "sub").mkdir()
@@ -146,7 +146,7 @@ def test_a_call_that_hangs_does_not_hang_the_tests(tmp_path: Path, monkeypatch: 
     os.mkfifo(tmp_path / "in.html")  # nobody writes into it
     monkeypatch.setattr("cli.TIMEOUT", 0.5)
     with pytest.raises(TimeoutExpired):
-        neardup(tmp_path, "explain", "--files", "in.html", "in.html")
+        neardup(tmp_path, "explain", "in.html", "in.html")
     monkeypatch.undo()
     assert neardup(tmp_path, "doctor", "--help").returncode == 0
 

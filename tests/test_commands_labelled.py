@@ -1,4 +1,4 @@
-"""`scrapy neardup evaluate`, `calibrate` and `lexicon`, each call in a process of its own."""
+"""`scrapy neardup lab evaluate`, `lab calibrate` and `lab lexicon`, each call in a process of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 def evaluated(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     """Return the rows of the first set."""
-    succeeded(folder, "evaluate", "news", "--json", "figures.json", *arguments)
+    succeeded(folder, "lab", "evaluate", "news", "--json", "figures.json", *arguments)
     results: list[dict[str, Any]] = json.loads((folder / "figures.json").read_text())[0]["results"]
     return results
 
@@ -51,7 +51,7 @@ def test_evaluate_measures_each_detector_and_all_together(folder: Path) -> None:
 
 
 def test_evaluate_prints_a_table(folder: Path) -> None:
-    printed = succeeded(folder, "evaluate", "news").stdout.splitlines()
+    printed = succeeded(folder, "lab", "evaluate", "news").stdout.splitlines()
     assert printed[0] == "news: 100 documents"
     assert printed[1].split() == ["P", "R", "F1", "lenient", "hard", "ARI", "cand./doc", "docs/s", "bytes/doc"]
     assert printed[-3].split()[:7] == ["exact", "imatch", "simhash", "shingle", "0.8000", "1.0000", "0.8889"]
@@ -74,7 +74,7 @@ def test_evaluate_in_another_order_and_without_verification(folder: Path) -> Non
 
 def test_evaluate_several_sets(folder: Path) -> None:
     write_labelled(folder / "more")
-    succeeded(folder, "evaluate", "news", "more", "--detectors", "exact", "--json", "figures.json")
+    succeeded(folder, "lab", "evaluate", "news", "more", "--detectors", "exact", "--json", "figures.json")
     assert [entry["set"] for entry in json.loads((folder / "figures.json").read_text())] == ["news", "more"]
 
 
@@ -91,7 +91,7 @@ def pasted(printed: str) -> dict[str, Any]:
 
 
 def test_calibrate_prints_settings_that_reach_the_precision(folder: Path) -> None:
-    printed = succeeded(folder, "calibrate", "news", "--precision", "0.99").stdout
+    printed = succeeded(folder, "lab", "calibrate", "news", "--precision", "0.99").stdout
     settings = pasted(printed)
     assert set(settings) == {"NEARDUP_RESEMBLANCE", "NEARDUP_MIN_TOKENS"}
     Config.from_settings(settings)
@@ -102,7 +102,7 @@ def test_calibrate_prints_settings_that_reach_the_precision(folder: Path) -> Non
 
 
 def test_calibrated_thresholds_fall_with_length(folder: Path) -> None:
-    printed = succeeded(folder, "calibrate", "news", "--precision", "0.99").stdout
+    printed = succeeded(folder, "lab", "calibrate", "news", "--precision", "0.99").stdout
     required = list(pasted(printed)["NEARDUP_RESEMBLANCE"].values())
     assert required == sorted(required, reverse=True)
     assert required[0] > required[-1]
@@ -111,7 +111,7 @@ def test_calibrated_thresholds_fall_with_length(folder: Path) -> None:
 def test_calibrate_keeps_the_defaults_where_nothing_is_wrong(folder: Path) -> None:
     pairs = (folder / "news" / "pairs.jsonl").read_text()
     (folder / "news" / "pairs.jsonl").write_text(pairs.replace("different", "dup"))
-    settings = pasted(succeeded(folder, "calibrate", "news", "--precision", "0.99").stdout)
+    settings = pasted(succeeded(folder, "lab", "calibrate", "news", "--precision", "0.99").stdout)
     assert settings["NEARDUP_MIN_TOKENS"] == Config().min_tokens
     assert settings["NEARDUP_RESEMBLANCE"][20] == 0.8  # 0.4 + 8/20
     assert settings["NEARDUP_RESEMBLANCE"][2000] == 0.404  # 0.4 + 8/2000
@@ -122,7 +122,7 @@ def test_calibrate_says_where_no_threshold_will_do(folder: Path) -> None:
     write_rows(folder / "news" / "docs.jsonl", rows)
     pairs = [{"a": "a", "b": "b", "label": "different"}, {"a": "a", "b": "c", "label": "dup"}]
     write_rows(folder / "news" / "pairs.jsonl", pairs)
-    said = refused(folder, "calibrate", "news", "--precision", "0.9")
+    said = refused(folder, "lab", "calibrate", "news", "--precision", "0.9")
     assert said.rstrip().endswith("no thresholds reach a precision of 0.9 on news")  # none were tried
 
 
@@ -134,10 +134,12 @@ def test_calibrate_says_the_same_with_the_settings_that_it_printed(folder: Path)
         pairs.append({"a": a, "b": b, "label": label})
     write_rows(folder / "news" / "docs.jsonl", rows)
     write_rows(folder / "news" / "pairs.jsonl", pairs)
-    printed = succeeded(folder, "calibrate", "news", "--precision", "0.95").stdout
+    printed = succeeded(folder, "lab", "calibrate", "news", "--precision", "0.95").stdout
     least = pasted(printed)["NEARDUP_MIN_TOKENS"]
     assert least > 30
-    again = succeeded(folder, "calibrate", "news", "--precision", "0.95", "-s", f"NEARDUP_MIN_TOKENS={least}").stdout
+    again = succeeded(
+        folder, "lab", "calibrate", "news", "--precision", "0.95", "-s", f"NEARDUP_MIN_TOKENS={least}"
+    ).stdout
     assert again == printed
 
 
@@ -148,13 +150,13 @@ def test_lexicon_keeps_the_terms_of_the_band(tmp_path: Path) -> None:
     # Of 100 documents: `everywhere` is in all, `some` in 10 (normalized IDF .5), `once` in one.
     rows = [{"text": f"everywhere {'some' * (n < 10)} {'once' * (n == 5)}"} for n in range(100)]
     write_rows(tmp_path / "in.jsonl", rows)
-    made = succeeded(tmp_path, "lexicon", "in.jsonl", "-o", "out.lexicon", "--band", "0.3", "0.7")
+    made = succeeded(tmp_path, "lab", "lexicon", "in.jsonl", "-o", "out.lexicon", "--band", "0.3", "0.7")
     lexicon = Lexicon.load(tmp_path / "out.lexicon")
     assert lexicon.terms == {"some"}
     assert lexicon.about == {"documents": "100", "source": "in.jsonl", "band": "0.3 0.7"}
     assert f"100 documents, 1 of 3 terms kept, lexicon {lexicon.id}" in made.stderr
     wide = ("--band", "0", "1", "--min-documents", "1")
-    succeeded(tmp_path, "lexicon", "in.jsonl", "-o", "out.lexicon.gz", *wide)
+    succeeded(tmp_path, "lab", "lexicon", "in.jsonl", "-o", "out.lexicon.gz", *wide)
     assert gzip.decompress((tmp_path / "out.lexicon.gz").read_bytes()).endswith(b"everywhere\nonce\nsome\n")
 
 
@@ -163,7 +165,7 @@ def test_lexicon_of_a_feed_whose_name_is_no_text(tmp_path: Path) -> None:
         write_rows(tmp_path / "bad\udcff 名.jsonl", [{"text": "one two"}, {"text": "two three"}])
     except OSError:
         pytest.skip("here all names are text")
-    succeeded(tmp_path, "lexicon", "bad\udcff 名.jsonl", "-o", "out.lexicon", "--band", "0", "1")
+    succeeded(tmp_path, "lab", "lexicon", "bad\udcff 名.jsonl", "-o", "out.lexicon", "--band", "0", "1")
     assert Lexicon.load(tmp_path / "out.lexicon").about["source"] == "bad\\udcff 名.jsonl"
 
 
@@ -171,7 +173,7 @@ def test_lexicon_of_chinese_html_in_a_field(tmp_path: Path) -> None:
     rows = [{"main": f"<p>图书馆今天开放</p><p>{n}</p>" if n % 2 else "<p>市场关闭</p><p>x</p>"} for n in range(4)]
     write_rows(tmp_path / "in.jsonl", rows)
     succeeded(
-        tmp_path, "lexicon", "in.jsonl", "-o", "out.lexicon", "--text-field", "main", "--band", "0", "1"
+        tmp_path, "lab", "lexicon", "in.jsonl", "-o", "out.lexicon", "--text-field", "main", "--band", "0", "1"
     )  # fmt: skip
     assert {"图书馆", "市场"} <= Lexicon.load(tmp_path / "out.lexicon").terms
 
@@ -179,7 +181,7 @@ def test_lexicon_of_chinese_html_in_a_field(tmp_path: Path) -> None:
 def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
     rows = [{"url": f"http://a.example/{n}", "text": " ".join(words(100, n))} for n in range(20)]
     write_rows(tmp_path / "in.jsonl", rows)
-    succeeded(tmp_path, "lexicon", "in.jsonl", "-o", "mine.lexicon", "--band", "0.2", "0.9")
+    succeeded(tmp_path, "lab", "lexicon", "in.jsonl", "-o", "mine.lexicon", "--band", "0.2", "0.9")
     before = {"store": str(tmp_path / "held.sqlite")}
     with Deduplicator.open(**before) as dedup:
         dedup.claim(Document(rows[0]["url"], rows[0]["text"])).commit()
@@ -202,6 +204,6 @@ def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_evaluate_measures_every_detector(folder: Path) -> None:
     pytest.importorskip("snowballstemmer")
-    printed = succeeded(folder, "evaluate", "news", "--detectors", "all").stdout.splitlines()
+    printed = succeeded(folder, "lab", "evaluate", "news", "--detectors", "all").stdout.splitlines()
     assert [line.split()[0] for line in printed[2:10]] == [*BUILTIN_DETECTORS, "exact"]
     assert all(int(line.split()[-1]) > 128 for line in printed[2:10])  # bytes: the sketch alone has 128

@@ -1,4 +1,4 @@
-"""`scrapy neardup mirrors` and `resolve`: which hosts mirror each other, and where a dead link leads."""
+"""`scrapy neardup mirrors`, and the other URLs that `explain` lists: which hosts mirror each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import succeeded
+from cli import refused, succeeded
 from helpers import text
 
 from scrapy_neardup import Deduplicator, Document
@@ -76,35 +76,31 @@ def test_mirrors_of_the_settings(held: Path) -> None:
     assert "d.example → a.example  by NEARDUP_MIRROR_HOSTS" in printed
 
 
-def test_resolve(held: Path) -> None:
-    known, ruled, unknown = told(held, "resolve", f"{A}/0.html", f"{B}/999.html", "http://x.example/")
-    assert known["url"] == f"{A}/0.html"
-    assert [(other["url"], other["known_by"]) for other in known["alternatives"]] == [
-        (f"{C}/0.html", "copy"),
-        (f"{B}/0.html", "copy"),
+def explained(folder: Path, url: str, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = told(folder, "explain", url, *arguments)
+    return found
+
+
+def test_explain_lists_other_urls_with_the_content(held: Path) -> None:
+    others = explained(held, f"{A}/0.html")["others"]
+    assert [(other["url"], other["known_by"]) for other in others] == [(f"{C}/0.html", "copy"), (f"{B}/0.html", "copy")]
+    assert others[0]["resemblance"] == 1
+    ruled = explained(held, f"{B}/999.html")
+    assert ruled["status"] == "never fetched"
+    assert ruled["others"] == [
+        {"url": f"{A}/999.html", "known_by": "rule", "last_seen": None, "resemblance": None, "confidence": 0.8827}
     ]
-    assert known["alternatives"][0]["evidence"]["resemblance"] == 1
-    assert ruled["alternatives"] == [
-        {"url": f"{A}/999.html", "known_by": "rule", "last_seen": None, "evidence": None, "confidence": 0.8827}
-    ]
-    assert unknown["alternatives"] == []
 
 
-def test_resolve_prints_the_best_first(held: Path) -> None:
-    printed = succeeded(
-        held, "resolve", f"{B}/1.html", "http://x.example/", "--store", "held.sqlite"
-    ).stdout.splitlines()
-    assert printed[0] == f"{B}/1.html"
-    assert printed[1].split()[0] == "original"
-    assert printed[1].endswith(f"  {A}/1.html")
-    assert printed[2:] == ["http://x.example/", "  no other URL with its content is known"]
+def test_explain_prints_the_best_first(held: Path) -> None:
+    printed = succeeded(held, "explain", f"{B}/1.html", "--store", "held.sqlite").stdout.splitlines()
+    at = printed.index("others")
+    assert printed[at + 1].split()[0] == "original"
+    assert printed[at + 1].endswith(f"  {A}/1.html")
+    preferred = explained(held, f"{A}/0.html", "-s", "NEARDUP_PREFERRED_HOSTS=b.example")
+    assert preferred["others"][0]["url"] == f"{B}/0.html"
 
 
-def test_preferred_hosts_come_first(held: Path) -> None:
-    (known,) = told(held, "resolve", f"{A}/0.html", "-s", "NEARDUP_PREFERRED_HOSTS=b.example")
-    assert known["alternatives"][0]["url"] == f"{B}/0.html"
-
-
-def test_what_is_no_url_has_no_alternatives(held: Path) -> None:
-    told_of = told(held, "resolve", "http://[bad", "x", "ftp://a.example/")
-    assert [entry["alternatives"] for entry in told_of] == [[], [], []]
+def test_what_is_no_url_is_not_known(held: Path) -> None:
+    for page in ("http://[bad", "x", "ftp://a.example/"):
+        assert f"the store does not know {page}" in refused(held, "explain", page, "--store", "held.sqlite")

@@ -13,8 +13,7 @@ from test_commands import PROJECT
 from tiers import slow
 
 from scrapy_neardup import Config, Deduplicator, Document
-from scrapy_neardup.commands.feed_options import with_fields
-from scrapy_neardup.commands.options import number, whole
+from scrapy_neardup.commands.options import number, whole, with_fields
 from scrapy_neardup.feeds.warc import Warc
 from scrapy_neardup.items import item_document
 
@@ -35,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["forget --host a.example", "stats", "verify", "doctor", "dedupe in.jsonl -o out.jsonl", "import in.jsonl"],
+    ["forget --host a.example", "stats", "stats --check", "doctor", "dedupe in.jsonl -o out.jsonl", "import in.jsonl"],
 )
 @pytest.mark.parametrize("store", ["", " "])
 def test_an_empty_store_is_not_that_of_the_project(folder: Path, arguments: str, store: str) -> None:
@@ -94,12 +93,13 @@ def test_numbers_within_bounds() -> None:
 # Rows
 
 
-@pytest.mark.parametrize("arguments", ["dedupe", *slow("dedupe --workers 2"), "cluster"])
+@pytest.mark.parametrize(
+    "arguments", ["dedupe more.jsonl", *slow("dedupe more.jsonl --workers 2"), "lab cluster more.jsonl"]
+)
 def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, arguments: str) -> None:
-    verb, *rest = arguments.split()
     (folder / "more.jsonl").write_text('{"text": "one", "id": 1}\n\n{"text": "two"}\n')
-    said = refused(folder, verb, "more.jsonl", "-o", "out.jsonl", "--id-field", "id", *rest)
-    assert said == f"scrapy neardup {verb}: more.jsonl, line 3: there is no id field 'id'\n"
+    said = refused(folder, *arguments.split(), "-o", "out.jsonl", "--id-field", "id")
+    assert said == f"scrapy neardup {arguments.partition(' more')[0]}: more.jsonl, line 3: there is no id field 'id'\n"
 
 
 @pytest.mark.parametrize("id_field", [None, "id", "sku", "number"])

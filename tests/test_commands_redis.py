@@ -66,9 +66,9 @@ def both(folder: Path) -> Iterator[tuple[str, str]]:
         ("clusters", ["--limit", "0"]),
         ("mirrors", []),
         ("changes", []),
-        ("runs", []),
-        ("resolve", ["http://b.example/1", "http://b.example/99", "http://c.example/1"]),
+        ("stats", ["--runs"]),
         ("explain", ["http://b.example/1"]),
+        ("explain", ["http://b.example/1", "http://a.example/2"]),
     ],
 )
 def test_it_tells_what_a_store_on_disk_does(
@@ -79,7 +79,9 @@ def test_it_tells_what_a_store_on_disk_does(
     )
     if verb == "clusters":
         assert len(first) == 26
-    if verb == "explain":  # of the newest documents a store on disk has all fingerprints in memory
+    if (
+        verb == "explain" and "document" in first
+    ):  # of the newest documents a store on disk has all fingerprints in memory
         kept = second["document"]["fingerprints"]
         assert kept.items() <= first["document"].pop("fingerprints").items()
         del second["document"]["fingerprints"]
@@ -125,17 +127,17 @@ def test_crawls_share_it(crawl: Crawler, a: Site, b: Site, server: Server) -> No
     assert (survey.findings, survey.read["documents"], survey.read["runs"]) == ([], 5, 2)
 
 
-# Compact
+# Compacting
 
 
-def test_compact_of_a_store_of_which_much_is_forgotten(server: Server, tmp_path: Path) -> None:
+def test_compacting_a_store_of_which_much_is_forgotten(server: Server, tmp_path: Path) -> None:
     with Deduplicator.open(server.address) as dedup:
         for row in FEED[:30]:
             dedup.claim(Document(**row)).commit()
         dedup.flush()
         for each in list(dedup.store.signatures())[:27]:
             dedup.store.withdraw(each)
-    assert " before, " in succeeded(tmp_path, "compact", "--store", server.address).stdout
+    compact(server.address)
     survey = verify(server.address)
     assert (survey.findings, survey.read["documents"]) == ([], 3)
 
@@ -164,7 +166,7 @@ def test_verify_of_a_server_that_others_use_too(server: Server, client: redis.Re
     for namespace in ("", "news/{1}:2"):
         fill(server.address, namespace)
     before = values(client)
-    told_of = json.loads(succeeded(tmp_path, "verify", "--json", "--store", server.address).stdout)
+    told_of = json.loads(succeeded(tmp_path, "stats", "--check", "--json", "--store", server.address).stdout)
     assert (told_of["namespaces"], told_of["runs"], told_of["documents"]) == (2, 4, 2 * 75)
     assert (told_of["whole"], told_of["findings"]) == (True, [])
     assert values(client) == before
@@ -179,7 +181,7 @@ def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, t
     client.delete(*sorted(client.keys("{neardup:news:4}k*"))[:20])
     client.hset(f"{ROOT}:run", "20200101-000000-1", "nothing")
     before = values(client)
-    made = neardup(tmp_path, "verify", "--store", server.address)
+    made = neardup(tmp_path, "stats", "--check", "--store", server.address)
     assert made.returncode == 2
     assert made.stderr.count("\n") == 1
     assert f"store '{server.address}' is damaged" in made.stderr

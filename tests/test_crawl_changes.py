@@ -31,7 +31,10 @@ def listed(crawl, *options: str) -> list[tuple[str, ...]]:
 
 
 def run_ids(crawl) -> list[str]:
-    return [run["run"] for run in json.loads(succeeded(crawl.folder, "runs", "--store", crawl.store, "--json").stdout)]
+    return [
+        run["run"]
+        for run in json.loads(succeeded(crawl.folder, "stats", "--runs", "--store", crawl.store, "--json").stdout)
+    ]
 
 
 def counts(crawled) -> dict[str, int]:

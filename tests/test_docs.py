@@ -157,12 +157,7 @@ def verb_parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of each verb."""
     command = Command()
     command.settings = Settings()
-    parser = argparse.ArgumentParser(conflict_handler="resolve")
-    command.add_options(parser)
-    verbs = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    for verb in verbs.choices.values():
-        verb.complete()
-    return dict(verbs.choices)
+    return {verb: command.parser(verb) for verb in VERBS}
 
 
 @cache

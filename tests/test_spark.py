@@ -286,9 +286,9 @@ def test_a_crawl_goes_on_from_an_export(done: Path, tmp_path: Path, kind: str) -
         if kind == "server":
             store = stack.enter_context(closing(Server())).address
         succeeded(done, "import", "held.jsonl.gz", "--store", store)
-        succeeded(done, "verify", "--store", store)
-        [found] = json.loads(succeeded(done, "resolve", "--json", "--store", store, MIRROR).stdout)
-        assert [other["url"] for other in found["alternatives"]] == [CANONICAL]
+        succeeded(done, "stats", "--check", "--store", store)
+        found = json.loads(succeeded(done, "explain", "--json", "--store", store, MIRROR).stdout)
+        assert [other["url"] for other in found["others"]] == [CANONICAL]
         with Deduplicator.open(store) as dedup:
             copy = dedup.claim(Document("http://new.example/", edited(STORY, 20, 110))).verdict
             other = dedup.claim(Document("http://new.example/other", text(78, 150))).verdict

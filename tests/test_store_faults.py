@@ -162,7 +162,7 @@ def test_store_of_a_newer_version_is_refused(path: str) -> None:
 
 # No permission
 
-READING = (["stats"], ["resolve", "http://a.example/3"], ["explain", "http://b.example/3"], ["verify"])
+READING = (["stats"], ["explain", "http://b.example/3"], ["stats", "--check"])
 READ = """
 import sys
 from scrapy.cmdline import execute

@@ -1,7 +1,8 @@
-"""Dispatch `scrapy neardup VERB` to the module of that name.
+"""Dispatch `scrapy neardup VERB` to the module of the verb.
 
-To add a verb, add it to `VERBS`, and write a module with `EXAMPLES`, `add_arguments(parser)` and `run(opts, settings)`.
-Every `scrapy` call imports this module, so it imports a verb only when the verb is called.
+To add a verb, add it to `GROUPS`, and write `add_VERB(parser)` and `run_VERB(opts, settings)` in its module. The
+docstring of `run_VERB` is the help: what the verb does, then an example and what else a user has to know.
+Every `scrapy` call imports this module, so it imports the module of a verb only when the verb is called.
 """
 
 from __future__ import annotations
@@ -10,41 +11,52 @@ import argparse
 import sys
 from functools import partial
 from importlib import import_module
-from keyword import iskeyword
+from inspect import cleandoc
 from typing import Any, NoReturn
 
 from scrapy.commands import ScrapyCommand
 
-from .interrupts import Ended, ending_on_signals
-from .streams import StdoutError, prepare, shown, watched_streams
+from .terminal import Ended, StdoutError, ending_on_signals, prepare, shown, watched_streams
 
 PROGRAM = "scrapy neardup"
 
-VERBS = {
-    "dedupe": "remove duplicates from feeds",
-    "evaluate": "measure precision and recall on labelled documents",
-    "calibrate": "find thresholds for a target precision, from labelled documents",
-    "lexicon": "build an I-Match lexicon from feeds",
-    "cluster": "cluster the documents of feeds, as a batch",
-    "review": "judge drops one by one, least certain first",
-    "explain": "explain why a page is a duplicate or not",
-    "stats": "count what a store holds",
-    "mirrors": "list the hosts that mirror each other",
-    "resolve": "list other URLs with the content of a URL",
-    "clusters": "list the originals of a store with their copies",
-    "changes": "list the pages that are new, changed, back, moved or gone since the previous crawl",
-    "runs": "list the runs of a store and how they ended",
-    "forget": "remove documents and URLs from a store",
-    "report": "write a report on a store as one HTML page",
-    "export": "write a store as JSON lines",
-    "import": "read an export into a store",
-    "compact": "give unused space of a store back to the system",
-    "doctor": "check versions, settings and the store",
-    "verify": "check every row of a store for damage",
+GROUPS = {
+    "Work on feeds": {"dedupe": ("dedupe", "remove duplicates from feeds")},
+    "Look into a store": {
+        "explain": ("explain", "explain why a page is a duplicate or not, or compare two pages"),
+        "clusters": ("clusters", "list originals with their copies"),
+        "report": ("report", "write a report on a store as one HTML page"),
+        "changes": ("changes", "list the pages that are new, changed, back, moved or gone"),
+        "mirrors": ("mirrors", "list the hosts that mirror each other"),
+        "stats": ("stats", "count what a store holds, list its runs, or check its rows"),
+    },
+    "Decide": {
+        "judge": ("judge", "remember that two pages are the same, or different"),
+        "forget": ("forget", "remove documents and URLs from a store"),
+    },
+    "Move a store, find mistakes": {
+        "export": ("transfer", "write a store as JSON lines"),
+        "import": ("transfer", "read an export into a store"),
+        "doctor": ("doctor", "check versions, settings and the store of a project"),
+    },
+    "Measure and tune": {
+        "lab evaluate": ("lab", "measure precision and recall on labelled documents"),
+        "lab calibrate": ("lab", "find thresholds for a target precision"),
+        "lab lexicon": ("lab", "build an I-Match lexicon from feeds"),
+        "lab cluster": ("lab", "cluster the documents of feeds, as a batch"),
+    },
 }
-
+VERBS = {verb: module for group in GROUPS.values() for verb, (module, _) in group.items()}
+OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # words that scripts may use
 INTERRUPTED = 130  # the exit code of a process that SIGINT ended
-_SET_AFTER = "set_after_verb"
+
+
+def overview() -> str:
+    """Return the short help: the verbs in groups."""
+    lines = [f"usage: {PROGRAM} VERB [options]"]
+    for group, verbs in GROUPS.items():
+        lines += ["", group, *(f"  {verb:15} {text}" for verb, (_, text) in verbs.items())]
+    return "\n".join([*lines, "", f"`{PROGRAM} VERB --help` shows the options of a verb, and an example."])
 
 
 class Command(ScrapyCommand):
@@ -65,29 +77,65 @@ class Command(ScrapyCommand):
         super().add_options(parser)
         parser.prog = PROGRAM
         parser.error = partial(VerbParser.error, parser)  # type: ignore[method-assign, arg-type]
-        verbs = parser.add_subparsers(prog=PROGRAM, dest="verb", metavar="VERB", parser_class=VerbParser)
-        for name, text in VERBS.items():
-            verb = verbs.add_parser(
-                name,
-                help=text,
-                description=text,
-                conflict_handler="resolve",
-                formatter_class=HelpFormatter,
-                allow_abbrev=False,
-            )
-            super().add_options(verb)
-            _add_to_those_before(verb)
-            verb.verb = name
+        parser.add_argument("-h", "--help", action="store_true", dest="overview")
+        parser.add_argument("--version", action="store_true")
+        parser.add_argument("call", nargs=argparse.REMAINDER)
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        opts.set = [*opts.set, *getattr(opts, _SET_AFTER, ())]
+        if args:
+            sys.exit(_refused("", f"{args[0]!r} is not an option; see {PROGRAM} --help"))
+        if opts.version:
+            from importlib.metadata import version
+
+            print(f"scrapy-neardup {version('scrapy-neardup')}")
+            sys.exit()
+        if opts.overview:
+            opts.call = []
+        words = [*OTHER_WORDS.get(opts.call[0], opts.call[:1]), *opts.call[1:]] if opts.call else []
+        opts.verb, rest = self._verb(words)
+        if opts.verb:
+            try:
+                self.parser(opts.verb).parse_args(rest, opts)
+            except KeyboardInterrupt:  # the import of a verb takes a while
+                sys.exit(INTERRUPTED)
         super().process_options(args, opts)
+
+    def _verb(self, words: list[str]) -> tuple[str | None, list[str]]:
+        """Return the verb and its arguments. Without a verb, return None."""
+        length = 1 + (words[:1] == ["lab"])
+        verb = " ".join(words[:length])
+        if verb in VERBS:
+            return verb, words[length:]
+        if not words or words in (["lab"], ["lab", "-h"], ["lab", "--help"]):
+            return None, []
+        from difflib import get_close_matches
+
+        meant = [f"did you mean {near!r}?" for near in get_close_matches(verb, VERBS, 1)]
+        sys.exit(_refused("", f"there is no verb {verb!r}; {(meant or [f'see {PROGRAM} --help'])[0]}"))
+
+    def parser(self, verb: str) -> VerbParser:
+        """Return the parser of a verb. It takes Scrapy's global options too."""
+        add, run = _functions(verb)
+        what, _, more = cleandoc(run.__doc__ or "").partition("\n\n")
+        parser = VerbParser(
+            prog=f"{PROGRAM} {verb}",
+            description=what,
+            epilog=more,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            conflict_handler="resolve",
+            allow_abbrev=False,
+        )
+        super().add_options(parser)
+        for action in parser._actions:
+            action.default = argparse.SUPPRESS  # the default must not replace an option that is given before the verb
+        add(parser)
+        return parser
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with watched_streams():
             try:
                 with ending_on_signals():
-                    self.exitcode = self._run(args, opts)
+                    self.exitcode = self._run(opts)
                     sys.stdout.flush()
             except StdoutError as error:
                 self.exitcode = _refused(opts.verb, f"stdout can't be written: {error}")
@@ -96,68 +144,44 @@ class Command(ScrapyCommand):
             except KeyboardInterrupt:
                 self.exitcode = INTERRUPTED
 
-    def _run(self, args: list[str], opts: argparse.Namespace) -> int:
+    def _run(self, opts: argparse.Namespace) -> int:
         from ..feeds import FeedError
         from ..progress import watching
         from ..settings import ConfigError
         from ..store import StoreError
         from ..text.extractors import ExtractorError
-        from .bars import counted
+        from .output import counted
 
         if opts.verb is None:
-            print(f"usage: {PROGRAM} VERB [options]; VERB is one of: {', '.join(VERBS)}", file=sys.stderr)
-            return 2
+            print(overview())
+            return 0
+        _, run = _functions(opts.verb)
         try:
-            if args:
-                is_option = args[0].startswith("-")
-                raise FeedError(
-                    f"{args[0]!r} is {'not an option of' if is_option else 'one argument too many for'} {opts.verb}"
-                )
             with watching(counted):
-                return _module(opts.verb).run(opts, self.settings) or 0
+                return run(opts, self.settings) or 0
         except (ConfigError, ExtractorError, FeedError, StoreError) as error:
             return _refused(opts.verb, error)
 
 
-class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Prints the examples as they are written."""
-
-
 class VerbParser(argparse.ArgumentParser):
-    """Reports a wrong argument in one line. Loads the options of its verb at the first use."""
+    """Reports a wrong argument in one line."""
 
-    verb: str | None = None
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        try:
-            self.complete()
-        except KeyboardInterrupt:  # the import of a verb takes a while
-            self.exit(INTERRUPTED)
-        return super().parse_known_args(args, namespace)
-
-    def complete(self) -> None:
-        """Add the verb's own options, once."""
-        if self.verb:
-            module, self.verb = _module(self.verb), None
-            module.add_arguments(self)
-            self.epilog = module.EXAMPLES
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        opts, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            said = "is not an option of" if unknown[0].startswith("-") else "is one argument too many for"
+            self.error(f"{unknown[0]!r} {said} {self.prog.removeprefix(PROGRAM).strip()}")
+        return opts
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {shown(message)}\n")
 
 
-def _add_to_those_before(verb: argparse.ArgumentParser) -> None:
-    """Keep global options that are given before the verb. The defaults of the verb would overwrite them."""
-    for action in verb._actions:
-        action.default = argparse.SUPPRESS
-        if action.dest == "set":
-            action.dest = _SET_AFTER
+def _functions(verb: str) -> tuple[Any, Any]:
+    module, name = import_module(f".{VERBS[verb]}", __name__), verb.split()[-1]
+    return getattr(module, f"add_{name}"), getattr(module, f"run_{name}")
 
 
-def _module(verb: str) -> Any:
-    return import_module(f".{verb}{'_' * iskeyword(verb)}", __name__)
-
-
-def _refused(verb: str, why: object) -> int:
-    print(f"{PROGRAM} {verb}: {shown(why)}", file=sys.stderr)
+def _refused(verb: str | None, why: object) -> int:
+    print(f"{PROGRAM} {verb or ''}".rstrip() + f": {shown(why)}", file=sys.stderr)
     return 2

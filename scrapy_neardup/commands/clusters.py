@@ -8,25 +8,13 @@ from typing import Any, TypeAlias
 
 from scrapy.settings import BaseSettings
 
-from ..feeds.json_text import json_text
 from ..signature import Signature, Visit
 from ..stats import plural
 from ..store import Store
 from ..store.runs import is_of
 from ..verdict import named
-from .options import add_json, add_store, number, open_existing, print_table, whole
-from .times import Moment
-
-EXAMPLES = """examples:
-  scrapy neardup clusters
-  scrapy neardup clusters --store neardup.sqlite --limit 0 --json
-  scrapy neardup clusters --host shop.example.com --sort resemblance
-  scrapy neardup clusters --max-resemblance 0.6
-
-A cluster is an original and its copies. Each copy has a kind, which compares its page with the page of the original.
-full: same content, same layout. content: same content, other layout. layout: part of the content, same layout. partial:
-part of the content, other layout. A dash means that the layout of one of the two pages is unknown.
-"""
+from .options import add_json, add_store, number, open_existing, whole
+from .output import Moment, print_lines
 
 Cluster: TypeAlias = dict[str, Any]
 
@@ -42,36 +30,34 @@ ORDERS: Mapping[str, Callable[[Cluster], float]] = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", metavar="H", help="only clusters with a URL of this host, named with or without port")
-    parser.add_argument(
-        "--max-resemblance",
-        type=number(0, 1),
-        metavar="R",
-        help="only clusters with a copy that has a resemblance of R or less to its original",
-    )
-    parser.add_argument(
-        "--sort",
-        choices=ORDERS,
-        default="copies",
-        help="most copies first (the default), least resemblance first, or longest text first; ties are sorted by URL",
-    )
-    parser.add_argument("--limit", type=whole(0), default=20, metavar="N", help="list N clusters (default: 20; 0: all)")
+def add_clusters(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--host", metavar="H", help="only clusters with a URL of this host, named with or without port")
+    text = "only clusters with a copy that has a resemblance of R or less to its original"
+    add("--max-resemblance", type=number(0, 1), metavar="R", help=text)
+    text = "most copies first (the default), least resemblance first, or longest text first; ties are sorted by URL"
+    add("--sort", choices=ORDERS, default="copies", help=text)
+    add("--limit", type=whole(0), default=20, metavar="N", help="list N clusters (default: 20; 0: all)")
     add_store(parser)
     add_json(parser)
 
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+def run_clusters(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """List originals with their copies.
+
+    example:
+      scrapy neardup clusters --host shop.example.com --sort resemblance
+
+    Each copy has a kind, which compares its page with the page of the original. full: same content, same layout.
+    content: same content, other layout. layout: part of the content, same layout. partial: part of the content, other
+    layout. A dash means that the layout of one of the two pages is unknown.
+    """
     with open_existing(opts, settings) as dedup:
         clusters = [_cluster(dedup.store, signature) for signature in dedup.store.repeated()]
     chosen = sorted((each for each in clusters if _is_chosen(each, opts)), key=ORDERS[opts.sort])
     listed = chosen[: opts.limit or None]
-    if opts.json:
-        print(json_text(listed, indent=2))
-    else:
-        for cluster in listed:
-            print_table(*_lines(cluster))
-        print(f"{len(listed)} of {plural(len(clusters), 'cluster')}")
+    lines = [line for cluster in listed for line in _lines(cluster)]
+    print_lines([*lines, f"{len(listed)} of {plural(len(clusters), 'cluster')}"], listed, as_json=opts.json)
 
 
 def _is_chosen(cluster: Cluster, opts: argparse.Namespace) -> bool:

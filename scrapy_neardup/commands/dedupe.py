@@ -21,71 +21,60 @@ from ..matching.claim import Claim
 from ..settings import Config
 from ..signature import Signature
 from ..stats import plural
-from .bars import through
-from .feed_options import add_feeds, add_fields, check_fields, taking_bad_rows, with_fields
-from .options import add_json, add_store, check_apart, print_outcome, read_config, whole
+from . import options
+from .output import print_outcome, through
 
 WORTH = 16 << 20  # bytes of feeds from which worker processes save time
 MOST = 8  # the maximum number of workers by default
 BATCH, SIZE = 256, 1 << 20  # the maximum rows and characters of a batch
 
-EXAMPLES = """examples:
-  scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
-  scrapy neardup dedupe monday.jsonl.gz tuesday.jsonl.gz -o unique.jsonl.gz --text-field body --id-field id
-  scrapy neardup dedupe today.jsonl -o new.jsonl --store held.sqlite
-  scrapy neardup dedupe items.csv -o unique.csv --bad-rows bad.csv
-  scrapy neardup dedupe CC-MAIN-*.warc.gz -o unique.warc.gz --workers 8
-  zstdcat items.jsonl.zst | scrapy neardup dedupe - -o - | gzip > unique.jsonl.gz
 
-The ending of a name is its format: JSON lines, a JSON array, CSV, Parquet (pip install 'scrapy-neardup[parquet]') or
-WARC. OUT may have another format than the feeds, but Parquet and WARC are written only from feeds of the same format.
-Rows without text are kept. Each record of a WARC file is a row. HTML responses with status 200 have text, and so do the
-plain texts of WET files.
-Unreadable rows are left out, and the first ten are reported. The exit code is then 1, or 0 with --bad-rows.
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_feeds(parser)
-    add_fields(parser)
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="write the kept rows to OUT; - for standard output"
-    )
-    parser.add_argument("--duplicates", metavar="FILE", help="write each dropped row to FILE, with the reason")
-    parser.add_argument("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
-    parser.add_argument(
-        "--workers",
-        type=whole(0),
-        metavar="N",
-        help="the number of processes that read rows and compute fingerprints; 0 or 1: only this process; the result"
-        " does not depend on N (default: 1; for feeds above 16 MB the number of cores, up to 8)",
-    )
-    add_store(parser, "the store that remembers documents between calls: a path, or redis://… (default: none)")
-    add_json(parser)
+def add_dedupe(parser: argparse.ArgumentParser) -> None:
+    options.add_feeds(parser)
+    options.add_fields(parser)
+    add = parser.add_argument
+    add("-o", "--output", required=True, metavar="OUT", help="write the kept rows to OUT; - for standard output")
+    add("--duplicates", metavar="FILE", help="write each dropped row to FILE, with the reason")
+    add("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
+    text = "the number of processes that read rows and compute fingerprints; 0 or 1: only this process; the result does"
+    text += " not depend on N (default: 1; for feeds above 16 MB the number of cores, up to 8)"
+    add("--workers", type=options.whole(0), metavar="N", help=text)
+    options.add_store(parser, "the store that remembers documents between calls: a path, or redis://… (default: none)")
+    options.add_json(parser)
 
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> int:
+def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
+    """Remove duplicates from feeds.
+
+    example:
+      scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
+
+    The ending of a name is its format: JSON lines, a JSON array, CSV, Parquet (pip install 'scrapy-neardup[parquet]')
+    or WARC. OUT may have another format than the feeds, but Parquet and WARC are written only from feeds of the same
+    format. Rows without text are kept. Unreadable rows are left out, and the first ten are reported. The exit code is
+    then 1, or 0 with --bad-rows.
+    """
     outputs = {"the_file_of_duplicates": opts.duplicates, "the_file_of_bad_rows": opts.bad_rows}
     outputs["the_result"] = "-" if opts.json else None
-    check_apart(the_store=opts.store, a_feed=opts.feeds, the_output=opts.output, **outputs)
+    options.check_apart(the_store=opts.store, a_feed=opts.feeds, the_output=opts.output, **outputs)
     feeds = Feeds(opts.feeds, opts.format)
     config = _config(opts, settings, feeds)
     with ExitStack() as stack:
         dedup = stack.enter_context(Deduplicator.from_config(config, writer="neardup dedupe"))
         output = stack.enter_context(writing_rows(opts.output, feeds, opts.format))
         report = stack.enter_context(writing(opts.duplicates, FORMATS)) if opts.duplicates else None
-        bad = stack.enter_context(taking_bad_rows(opts))
+        bad = stack.enter_context(options.taking_bad_rows(opts))
         job = _Job(config, dedup, output, report, opts.id_field)
         stack.enter_context(frozen())
         stack.enter_context(collecting_rarely())
         signer, batches = Signer(config, dedup.detectors), _batches(feeds.rows(bad))
         ready = stack.enter_context(closing(signed(batches, signer, _workers(opts, feeds))))
         try:
-            for rows, made in through(feeds, ready, lambda each: len(each[0])):
+            for rows, made in through(feeds, ready):
                 job.take(rows, made)
         except ProcessError as error:
             raise FeedError(str(error)) from error
-        check_fields(opts, job.rows, job.documents, job.located)
+        options.check_fields(opts, job.rows, job.documents, job.located)
         dedup.flush()  # an error of the store must come before the output is replaced
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
     print_outcome({**job.outcome(), "bad_rows": bad.count}, job.summary() + bad.summary(), as_json=opts.json)
@@ -112,7 +101,7 @@ def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
 
 def _config(opts: argparse.Namespace, settings: BaseSettings, feeds: Feeds) -> Config:
     # Not the project's store: that belongs to its crawls.
-    config = with_fields(replace(read_config(opts, settings), store=opts.store), opts, feeds.kind)
+    config = options.with_fields(replace(options.read_config(opts, settings), store=opts.store), opts, feeds.kind)
     return replace(config, detectors=opts.detectors) if opts.detectors else config
 
 

@@ -4,85 +4,96 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+import platform
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+from packaging.requirements import Requirement
 from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
 from scrapy.utils.project import inside_project
 
 from .. import native
-from ..detectors import Detector
 from ..detectors.registry import build_detectors
-from ..feeds.json_text import json_text
 from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Store, StoreError, open_store
 from ..store.local.database import check_file
 from ..store.redis.address import is_server, named
-from .diagnosis import Advice, on_settings
-from .options import add_json, add_store, print_result, with_store
-from .runs import died
-from .versions import Need, extras, needs, versions
+from .options import add_json, add_store, with_store
+from .output import print_lines, print_result
+from .stats import died
 
-EXAMPLES = """examples:
-  scrapy neardup doctor
-  scrapy neardup doctor --json
-  scrapy neardup doctor --store redis://user:password@host:6379/0
-
-Checks versions, extras, the settings of the project and its store, and changes nothing. The exit code is 2 if
-there is an error, else 0, even with warnings and notes. `scrapy neardup verify` checks every row of a store.
-"""
+US = "scrapy-neardup"
+NOT_FOR_USERS = ("all", "test", "bench", "dev", "docs")  # extras
+ADDON, PIPELINE, MIDDLEWARE, ORIGINS = (
+    f"scrapy_neardup.{name}" for name in ("Addon", "NearDupPipeline", "MirrorMiddleware", "ItemOrigins")
+)
+ENABLE = 'set ADDONS = {"scrapy_neardup.Addon": 500}, which enables all components; a later ADDONS line replaces it'
+RETRY = 550  # the position of RetryMiddleware among the downloader middlewares
 FILE = "see docs/store.md; nothing is lost while the store is left as it is"
 SERVER = "check the address, whether the server runs, and whether it accepts this machine; see docs/redis.md"
+Level = Literal["error", "warning", "note"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+class Advice(NamedTuple):
+    """A finding: wrong (error), probably a mistake (warning), or good to know (note)."""
+
+    level: Level
+    what: str
+    to_do: str
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
     add_json(parser)
 
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    compiled = "no; slower, with the same results" if native.compiled is None else "yes"
-    installed = {
-        "versions": versions(),
-        "compiled": compiled,
-        "extras": {extra: _state(needs(extra)) for extra in extras()},
+def run_doctor(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """Check versions, settings and the store of a project. Change nothing.
+
+    example:
+      scrapy neardup doctor --store redis://user:password@host:6379/0
+
+    The exit code is 2 if there is an error, else 0, even with warnings and notes. `scrapy neardup stats --check` checks
+    every row of a store.
+    """
+    extras = [name for name in metadata(US).get_all("Provides-Extra") or () if name not in NOT_FOR_USERS]
+    installed: dict[str, Any] = {
+        "versions": {"Python": platform.python_version(), US: version(US), **dict(_needs())},
+        "compiled": "no; slower, with the same results" if native.compiled is None else "yes",
+        "extras": {extra: ", ".join(map(" ".join, _needs(extra))) for extra in extras},
     }
-    found = [*_on_packages(), *_on_project(opts, settings)]
+    found = list(_on_project(opts, settings))
     if opts.json:
-        print(json_text({**installed, "advice": [advice._asdict() for advice in found]}, indent=2))
+        print_result({**installed, "advice": [advice._asdict() for advice in found]}, as_json=True)
     else:
         print_result(installed, as_json=False)
-        print(*(map(_told, found) if found else ["no problems found"]), sep="\n")
+        told = [line for level, what, to_do in found for line in (f"{level}: {what}", f"  to do: {to_do}")]
+        print_lines(told or ["no problems found"])
     if errors := sum(advice.level == "error" for advice in found):
         raise ConfigError(f"{plural(errors, 'error')} found")
 
 
-def _told(advice: Advice) -> str:
-    return f"{advice.level}: {advice.what}\n  to do: {advice.to_do}"
-
-
-def _state(wanted: Iterable[Need]) -> str:
-    return ", ".join(f"{need.name} {need.found or 'not installed'}" for need in wanted)
-
-
-def _on_packages() -> Iterator[Advice]:
-    for need in needs():
-        if not need.fits:
-            what = f"{need.name} {need.found or 'is not installed'}; needed is {need.name}{need.wanted}"
-            yield Advice("error", what, f"pip install '{need.name}{need.wanted}'")
-    for extra in extras():
-        old = [need for need in needs(extra) if need.found and not need.fits]
-        for need in old:
-            what = f"{need.name} {need.found}; the extra {extra!r} needs {need.name}{need.wanted}"
-            yield Advice("warning", what, f"pip install 'scrapy-neardup[{extra}]'")
+def _needs(extra: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the packages that this one or an extra needs, each with its version, and what is wrong with that."""
+    for wanted in map(Requirement, requires(US) or ()):
+        if wanted.marker.evaluate({"extra": extra}) if wanted.marker and extra else not (wanted.marker or extra):
+            try:
+                found = version(wanted.name)
+                fits = wanted.specifier.contains(found, prereleases=True)
+                yield wanted.name, found if fits else f"{found}, needed is {wanted.specifier}"
+            except PackageNotFoundError:
+                yield wanted.name, "not installed"
 
 
 def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Advice]:
     try:
         config = Config.from_settings(settings)
-        detectors = build_detectors(config)
+        build_detectors(config)
     except ConfigError as error:
         yield Advice("error", str(error), "correct the setting: a crawl stops at its start")
         return
@@ -91,25 +102,128 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
     elif not opts.store:
         what = "there is no Scrapy project here, so no settings and no store were checked"
         yield Advice("note", what, "run doctor in the folder of scrapy.cfg, or name a store with --store")
-    if opts.store or inside_project():
-        yield from _on_store(opts, config, settings.get("JOBDIR"), detectors)
-
-
-def _of_store(config: Config, job: str | None) -> BaseSettings:
-    """Return the settings that name the store. The default namespace is used in place of one with `{spider}`."""
-    namespace = "" if "{spider}" in config.namespace else config.namespace
-    return BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace, "JOBDIR": job})
-
-
-def _on_store(
-    opts: argparse.Namespace, config: Config, job: str | None, detectors: Sequence[Detector]
-) -> Iterator[Advice]:
-    try:
-        found = with_store(opts, _of_store(config, job))
-    except ConfigError as error:
-        yield Advice("error", str(error), "set NEARDUP_STORE or JOBDIR: a crawl stops at its start")
         return
-    except StoreError as error:
+    yield from _on_store(opts, config, settings.get("JOBDIR"))
+
+
+# The settings of the project
+
+
+def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
+    """Return advice on the settings of a project, worst first. `config` has the plugin's own settings."""
+    found = [*_on_components(settings), *_on_others(settings), *_on_ours(config)]
+    return sorted(found, key=lambda advice: ("error", "warning", "note").index(advice.level))
+
+
+def _on_components(settings: BaseSettings) -> Iterator[Advice]:
+    """Yield advice on components of this package that are missing, misplaced, or misspelt."""
+    for setting in ("ADDONS", "ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"):
+        for path, found, _ in _placed(settings, setting):
+            if path.startswith("scrapy_neardup.") and isinstance(found, Exception):
+                yield Advice("error", f"{setting}: {path!r} can't be loaded: {found}", "correct the path")
+    if _place(settings, "ADDONS", ADDON) is not None:
+        return
+    pipeline = _place(settings, "ITEM_PIPELINES", PIPELINE)
+    middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MIDDLEWARE)
+    if pipeline is None and middleware is None:
+        what = "the project enables neither the pipeline nor the middleware; a spider's custom_settings are not checked"
+        yield Advice("error", what, ENABLE)
+    elif middleware is None:
+        what = "the middleware is not enabled, so no request is skipped, and no dead link is redirected"
+        yield Advice("note", what, ENABLE)
+    elif pipeline is None:
+        yield Advice("warning", "the pipeline is not enabled, so no item is compared or remembered", ENABLE)
+    if pipeline is not None and _place(settings, "SPIDER_MIDDLEWARES", ORIGINS) is None:
+        what = "ItemOrigins is not enabled, so items are identified by their own URLs only, and no request is skipped"
+        yield Advice("warning", what, ENABLE)
+    if middleware is not None and middleware > RETRY:
+        what = f"MirrorMiddleware is at {middleware}, so a link counts as dead after one failure, before it is retried"
+        yield Advice("warning", what, "place MirrorMiddleware at 75 in DOWNLOADER_MIDDLEWARES")
+
+
+def _on_others(settings: BaseSettings) -> Iterator[Advice]:
+    """Yield advice on other components that conflict with the plugin."""
+    place = _place(settings, "ITEM_PIPELINES", PIPELINE)
+    ours = 200 if place is None else place
+    placed = _placed(settings, "ITEM_PIPELINES")
+    if early := [
+        path for path, found, at in placed if at <= ours and not (_is(found, ORIGINS) or _is(found, PIPELINE))
+    ]:
+        what = f"{', '.join(sorted(early))}: not placed after NearDupPipeline ({ours}), so duplicates arrive there too"
+        yield Advice("note", what, f"place pipelines that store items after {ours} in ITEM_PIPELINES")
+    with suppress(TypeError, ValueError):  # a bad value stops the crawl, with Scrapy's message
+        deltafetch = [path for path, *_ in _placed(settings, "SPIDER_MIDDLEWARES") if path.endswith("DeltaFetch")]
+        if deltafetch and settings.getbool("DELTAFETCH_ENABLED"):
+            what = f"{deltafetch[0]} is enabled: a page that gave an item is never fetched again, even if it changed"
+            yield Advice("warning", what, 'set DELTAFETCH_ENABLED = False and NEARDUP_REVISIT = "skip"')
+        asks = str(settings.get("HTTPCACHE_POLICY")).endswith("RFC2616Policy")
+        if settings.getbool("HTTPCACHE_ENABLED") and not asks and not settings.getint("HTTPCACHE_EXPIRATION_SECS"):
+            what = "HTTPCACHE_ENABLED without expiry: pages that have changed or died are never noticed"
+            yield Advice("note", what, "set HTTPCACHE_POLICY to RFC2616Policy, or set HTTPCACHE_EXPIRATION_SECS")
+
+
+def _on_ours(config: Config) -> Iterator[Advice]:
+    """Yield advice on settings of the plugin that contradict each other."""
+    if not config.enabled:
+        yield Advice("warning", "NEARDUP_ENABLED = False: the plugin is off", "remove the setting to enable the plugin")
+    if config.action == "tag" and config.skip_mirrors:
+        what = 'NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS: the next run skips URLs of tagged duplicates'
+        yield Advice("warning", what, "set NEARDUP_SKIP_MIRRORS = False if you want all items in each run")
+    if config.revisit == "skip" and not config.skip_mirrors:
+        what = 'NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS = False: revisits are fetched and then dropped'
+        yield Advice("warning", what, 'set NEARDUP_SKIP_MIRRORS = True, or NEARDUP_REVISIT = "drop"')
+    if config.extractor == "trafilatura" and not config.workers:
+        what = 'NEARDUP_EXTRACTOR = "trafilatura" with NEARDUP_WORKERS = 0: the crawl waits for each page'
+        yield Advice("warning", what, "set NEARDUP_WORKERS to 1 or more")
+    if config.ttl is not None and config.ttl < config.mirror_ttl:
+        what = f"NEARDUP_TTL ({config.ttl:.0f} s) is shorter than NEARDUP_MIRROR_TTL ({config.mirror_ttl:.0f} s)"
+        what = f"{what}: skipped pages are forgotten before they are fetched again"
+        yield Advice("warning", what, "set NEARDUP_TTL to more than NEARDUP_MIRROR_TTL")
+    if both := sorted(set(config.mirror_hosts) & set(config.preferred_hosts)):
+        what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name {', '.join(both)}"
+        what = f"{what}: the rules on these mirrors are ignored"
+        yield Advice("warning", what, "name each host in only one of the two settings")
+    if config.skip_mirrors and not config.recheck:
+        what = "NEARDUP_RECHECK = 0: changes of skipped pages are not noticed before NEARDUP_MIRROR_TTL ends"
+        yield Advice("note", what, "remove the setting; its default is 0.01")
+    if config.dropped and config.action != "drop":
+        what = f"NEARDUP_DROPPED has no effect with NEARDUP_ACTION = {config.action!r}: no item is dropped"
+        yield Advice("note", what, "remove one of the two settings")
+    if is_server(config.store or "") and config.revisit == "keep":
+        what = 'NEARDUP_REVISIT = "keep" on a server: if several crawls share the store, no single feed is complete'
+        yield Advice("note", what, 'join the feeds of all these crawls, or set NEARDUP_REVISIT = "drop"')
+
+
+def _place(settings: BaseSettings, setting: str, component: str) -> float | None:
+    """Return the position of a component in a setting; None if the component is not enabled."""
+    return next((at for _, found, at in _placed(settings, setting) if _is(found, component)), None)
+
+
+def _placed(settings: BaseSettings, setting: str) -> Iterator[tuple[str, Any, float]]:
+    """Yield the enabled components of a setting: import path, object or error of its import, and position."""
+    for name, at in settings.getdict(setting).items():
+        if isinstance(at, (int, float)) and isinstance(name, (str, type)):
+            try:
+                found = load_object(name)
+            except Exception as error:  # a module of the user's may raise anything on import
+                found = error
+            yield name if isinstance(name, str) else f"{name.__module__}.{name.__qualname__}", found, at
+
+
+def _is(found: Any, component: str) -> bool:
+    return isinstance(found, type) and issubclass(found, load_object(component))
+
+
+# The store
+
+
+def _on_store(opts: argparse.Namespace, config: Config, job: str | None) -> Iterator[Advice]:
+    # The default namespace is looked at in place of one with `{spider}`.
+    namespace = "" if "{spider}" in config.namespace else config.namespace
+    names = BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace, "JOBDIR": job})
+    try:
+        found = with_store(opts, names)
+    except (ConfigError, StoreError) as error:
         yield Advice("error", str(error), f"name another store with {'--store' if opts.store else 'NEARDUP_STORE'}")
         return
     address = str(found.store)
@@ -117,7 +231,7 @@ def _on_store(
         yield _on_missing(address, by_hand=bool(opts.store), in_data_folder=not config.store)
         return
     try:
-        with closing(open_store(address, detectors, namespace=found.namespace, run=None)) as store:
+        with closing(open_store(address, build_detectors(config), namespace=found.namespace, run=None)) as store:
             yield from _on_contents(named(address), store)
     except StoreError as error:
         yield Advice("error", str(error), SERVER if is_server(address) else FILE)
@@ -131,19 +245,16 @@ def _on_missing(path: str, *, by_hand: bool, in_data_folder: bool) -> Advice:
         if not in_data_folder or os.path.isdir(os.path.dirname(path)):
             check_file(Path(path), writes=True)
     except StoreError as error:
-        return Advice(
-            "error", str(error), "correct NEARDUP_STORE, or make its folder writable: a crawl stops at its start"
-        )
+        to_do = "correct NEARDUP_STORE, or make its folder writable: a crawl stops at its start"
+        return Advice("error", str(error), to_do)
     return Advice("note", f"store {path!r} does not exist yet", "nothing: the first crawl creates it")
 
 
 def _on_contents(name: str, store: Store) -> Iterator[Advice]:
-    dead = [run.id for run in died(store) if not run.forgotten]
-    if dead:
+    if dead := [run.id for run in died(store) if not run.forgotten]:
         what = f"store {name!r}: {plural(len(dead), 'run')} died, the last one is {dead[-1]}"
-        yield Advice(
-            "note", what, "nothing: the next crawl forgets or keeps their documents, as NEARDUP_UNCLEAN_RUN says"
-        )
+        to_do = "nothing: the next crawl forgets or keeps their documents, as NEARDUP_UNCLEAN_RUN says"
+        yield Advice("note", what, to_do)
     policy = store.describe().get("eviction", "noeviction")
     if policy != "noeviction":
         what = f"store {name!r}: when the server is full, it deletes documents, since its maxmemory-policy is {policy}"

@@ -1,91 +1,124 @@
-"""`scrapy neardup explain`: explain why a page is a duplicate or not."""
+"""`scrapy neardup explain`: explain the verdict on a page, or compare two pages."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from itertools import islice
+from operator import ge, le
 from textwrap import wrap
 from typing import Any
 
 from scrapy.settings import BaseSettings
-from w3lib.encoding import html_to_unicode
 
 from ..deduplicator import Deduplicator
+from ..detectors import Exact
 from ..document import Document
 from ..feeds import FeedError
-from ..matching.evidence import compare
+from ..matching.evidence import Comparison, Rule, compare
 from ..matching.reviews import WHY_APART, reviews_folder
-from ..mirrors.advice import Mirrors
+from ..mirrors.advice import Alternative, Mirrors
 from ..settings import Config
-from ..signature import Signature
+from ..signature import Signature, Visit
 from ..store import Store, StoreError
 from ..verdict import Point, in_words, named
 from .mirrors import described
-from .options import add_json, add_store, columns, open_existing, print_result, print_sentence, read_config
-from .points import limit_points, rule_points, thresholds_of
-from .times import Moment
+from .options import add_json, add_store, is_url, open_existing, read_config, read_document
+from .output import Moment, columns, print_result, print_sentence
 
-EXAMPLES = """examples:
-  scrapy neardup explain http://example.com/a.html
-  scrapy neardup explain --files a.html b.txt --json
+BEGINNING = 400  # characters of a text to show
+LISTED = 50  # other URLs of a document to list
+_THIN = "it has less than half of the page's words outside links, was hidden or in data, or is almost only links"
+_SCRIPTED = "the page has hardly any text, so its text may be in a script"
+_LIMITS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
+    ("resemblance", "resemblance {:g}, needed {:g}", ge),
+    ("length_ratio", "length ratio {:g}, allowed {:g}", le),
+    ("missing_figures", "{:g} figures differ, allowed {:g}", le),
+)
 
-The thresholds are those of the current settings, for the length of the document or, with --files, of the shorter file.
-The last sentence names the points that decided.
-"""
-_BEGINNING = 400  # characters of a text to show
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("url", nargs="?", metavar="URL", help="a URL known to the store")
-    what.add_argument("--files", nargs=2, metavar=("A", "B"), help="two files to compare, HTML or plain text")
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("page", metavar="A", help="a URL known to the store, or a file, HTML or plain text")
+    parser.add_argument("other", metavar="B", nargs="?", help="compare A with this URL or file")
     add_store(parser)
     add_json(parser)
 
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    if opts.files:
-        config = Config.from_settings(settings)
-        config = replace(config, store=None, reviewed=reviews_folder(config))
-        with Deduplicator.from_config(config) as dedup:
-            result = _explain_files(dedup, config, opts.files)
-    else:
+def run_explain(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """Explain why a page is a duplicate or not, and list other URLs with its content. Or compare two pages.
+
+    example:
+      scrapy neardup explain http://example.com/a.html
+      scrapy neardup explain a.html b.txt
+
+    The thresholds are those of the current settings, for the length of the document or, of two, of the shorter one. The
+    last sentence names the points that decided. Nothing is fetched.
+    """
+    pages = [opts.page, *filter(None, [opts.other])]
+    if len({is_url(page) for page in pages}) > 1:
+        raise FeedError("allowed are two URLs or two files")
+    if is_url(pages[-1]) or len(pages) == 1:
         with open_existing(opts, settings) as dedup:
-            result = _explain_url(dedup, read_config(opts, settings), opts.url)
+            config = read_config(opts, settings)
+            result = _compare_held(dedup, *pages) if opts.other else _explain_url(dedup, config, opts.page)
+    else:
+        config = Config.from_settings(settings)
+        config = replace(config, store=None, reviewed=reviews_folder(replace(config, store=opts.store or config.store)))
+        with Deduplicator.from_config(config) as dedup:
+            result = _compare_files(dedup, config, pages)
     sentence = "" if opts.json else result.pop("sentence", "")
+    if not opts.json and "others" in result:
+        result["others"] = list(map(_line, result["others"])) or "none"
     print_result(result, as_json=opts.json)
     if sentence:
         print_sentence(sentence)
 
 
+# A page of the store
+
+
 def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any]:
     link, items = dedup.store.resolve(url), dedup.store.of_page(url)
+    mirrors = Mirrors(dedup.store, config, dedup.matcher.reviews)
     if items and (link is None or link.signature is None):
         return _explain_items(dedup.store, url, items)
+    others = [_described_other(other) for other in islice(mirrors.alternatives(url), LISTED)]
     if link is None:
-        return _explain_rule(Mirrors(dedup.store, config, dedup.matcher.reviews), url)
+        return {**_explain_rule(mirrors, url, bool(others)), "others": others}
     if link.signature is None:
         return {"url": url, "status": "fetched each time: it also returned content that is not held"}
-    evidence = link.evidence._asdict() if link.evidence and link.is_copy else None
-    sketch, repeated = link.signature.sketch, link.signature.repeats > link.is_copy  # without this copy itself
-    thresholds = thresholds_of(dedup.matcher.rule, sketch.tokens, sketch.figures, repeated=repeated)
     is_apart = link.is_copy and dedup.matcher.reviews.differ(url, link.signature.url)
     return {
         "url": url,
         "status": f"fetched each time: {WHY_APART}" if is_apart else "copy" if link.is_copy else "held",
         "duplicate_of": named(link.signature.url, link.signature.label) if link.is_copy else None,
         "last_seen": Moment(link.seen),
-        "evidence": evidence,
-        "thresholds": thresholds,
+        **_evidence(dedup, link),
         "document": _described(dedup.store, link.signature),
-        "links": [
-            {"url": other.shown, "copy": other.is_copy, "last_seen": Moment(other.seen)}
-            for other in dedup.store.visits(link.signature)
-        ],
-        "sentence": _said_of_copy(evidence, thresholds, is_apart=is_apart) if link.is_copy else _held(link.signature),
+        "others": others,
+        "sentence": in_words("unique", [Point(WHY_APART, False)]) if is_apart else _said(dedup, link),
     }
+
+
+def _evidence(dedup: Deduplicator, link: Visit) -> dict[str, Any]:
+    """Return the measures of a copy at its last fetch, and the current thresholds."""
+    assert link.signature
+    sketch, repeated = link.signature.sketch, link.signature.repeats > link.is_copy  # without this copy itself
+    evidence = link.evidence._asdict() if link.evidence and link.is_copy else None
+    limits = thresholds_of(dedup.matcher.rule, sketch.tokens, sketch.figures, repeated=repeated)
+    return {"evidence": evidence, "thresholds": limits}
+
+
+def _said(dedup: Deduplicator, link: Visit) -> str:
+    """Return the sentence on a copy or an original."""
+    assert link.signature
+    if not link.is_copy:
+        return in_words("unique", [Point(f"its content was new; copies since then: {link.signature.repeats}", True)])
+    evidence, thresholds = _evidence(dedup, link).values()
+    if evidence is None:
+        return in_words("duplicate", [Point("its evidence is unknown", True)])
+    return in_words("duplicate", [*limit_points(evidence, thresholds), Point(f"found by {evidence['detector']}", True)])
 
 
 def _explain_items(store: Store, url: str, items: list[Signature]) -> dict[str, Any]:
@@ -98,39 +131,80 @@ def _explain_items(store: Store, url: str, items: list[Signature]) -> dict[str, 
     }
 
 
-def _said_of_copy(evidence: Mapping[str, Any] | None, thresholds: Mapping[str, Any], *, is_apart: bool) -> str:
-    """Return the sentence on a copy. It compares the measures of the last fetch with the current thresholds."""
-    if is_apart:
-        return in_words("unique", [Point(WHY_APART, False)])
-    if evidence is None:
-        return in_words("duplicate", [Point("its evidence is unknown", True)])
-    return in_words("duplicate", [*limit_points(evidence, thresholds), Point(f"found by {evidence['detector']}", True)])
-
-
-def _held(document: Signature) -> str:
-    """Return the sentence on an original."""
-    return in_words("unique", [Point(f"its content was new; copies since then: {document.repeats}", True)])
-
-
-def _explain_rule(mirrors: Mirrors, url: str) -> dict[str, Any]:
-    """Explain the advice on a URL that was never fetched. Raise StoreError if there is no advice."""
-    advice = mirrors.advise(url)
-    if advice is None:
+def _explain_rule(mirrors: Mirrors, url: str, is_mirror: bool) -> dict[str, Any]:
+    """Explain the advice on a URL that was never fetched. Raise StoreError if nothing is known of it."""
+    if advice := mirrors.advise(url):
+        rule = described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"}
+        status = f"never fetched: its host mirrors another host (advice: {advice.action})"
+        return {"url": url, "status": status, "duplicate_of": advice.url, "rule": rule}
+    if not is_mirror:
         raise StoreError(f"the store does not know {url}")
+    return {"url": url, "status": "never fetched"}
+
+
+def _described_other(other: Alternative) -> dict[str, Any]:
+    link = other.link
     return {
-        "url": url,
-        "status": f"never fetched: its host mirrors another host (advice: {advice.action})",
-        "duplicate_of": advice.url,
-        "rule": described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"},
+        "url": other.url,
+        "known_by": other.known_by,
+        "last_seen": Moment(link.seen) if link else None,
+        "resemblance": link.evidence.resemblance if link and link.evidence and link.is_copy else None,
+        "confidence": None if other.confidence is None else round(other.confidence, 4),
     }
 
 
-_THIN = "it has less than half of the page's words outside links, was hidden or in data, or is almost only links"
-_SCRIPTED = "the page has hardly any text, so its text may be in a script"
+def _line(other: Mapping[str, Any]) -> str:
+    sure = next((other[name] for name in ("resemblance", "confidence") if other[name] is not None), "")
+    return f"{other['known_by']:9}  {other['last_seen'] or '':19}  {sure:6}  {other['url']}"
 
 
-def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dict[str, Any]:
-    first, second = (_document(path, config) for path in paths)
+def _described(store: Store, signature: Signature) -> dict[str, Any]:
+    sketch = signature.sketch
+    prints = {name: " ".join(f"{value:016x}" for value in values) for name, values in signature.fingerprints.items()}
+    return {
+        "url": signature.url,
+        "tokens": sketch.tokens,
+        "shingles": sketch.shingles,
+        "figures": sketch.figures,
+        "fingerprints": {name: value or "abstains" for name, value in prints.items()},
+        "layout": f"{signature.layout:016x}" if signature.layout else None,
+        "first_seen": Moment(signature.first_seen),
+        "run": store.run_of(signature) or None,
+    }
+
+
+# Two pages
+
+
+def _compare_held(dedup: Deduplicator, *urls: str) -> dict[str, Any]:
+    """Compare what two URLs of the store returned. The store has no texts, only their fingerprints."""
+    links = [_held(dedup.store, url) for url in urls]
+    first, second = (link.signature for link in links)
+    assert first
+    assert second
+    if first.id == second.id and not dedup.matcher.reviews.differ(*urls):
+        copy = links[links[1].is_copy]
+        return {"duplicate_of": first.url, **_evidence(dedup, copy), "sentence": _said(dedup, copy)}
+    found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
+    proposed_by = list(dict.fromkeys(name for name, each in dedup.store.find(second) if each.id == first.id))
+    points = [*rule_points(found, rule, proposed_by, same_url=False)]
+    if dedup.matcher.reviews.differ(*urls):
+        points = [Point(WHY_APART, False)]
+    elif all(point.is_met for point in points):
+        points = [Point("the texts are alike; compare the saved pages to see what keeps them apart", False)]
+    described = {url: _described(dedup.store, each) for url, each in zip(urls, (first, second), strict=True)}
+    return {**_compared(found, rule, proposed_by), "documents": described, "sentence": in_words("unique", points)}
+
+
+def _held(store: Store, url: str) -> Visit:
+    link = store.resolve(url)
+    if link is None or link.signature is None:
+        raise StoreError(f"the store {'holds no content of' if link else 'does not know'} {url}")
+    return link
+
+
+def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dict[str, Any]:
+    first, second = (read_document(path, config) for path in paths)
     signatures = [dedup.sign(document) for document in (first, second)]
     found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
     dedup.claim(first)
@@ -146,54 +220,62 @@ def _explain_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
         points.append(Point(sibling, False))
     return {
         "verdict": verdict.tag(),
-        "comparison": found._asdict(),
-        "thresholds": thresholds_of(rule, found.tokens, found.figures),
-        "proposed_by": proposed_by,
+        **_compared(found, rule, proposed_by),
         "documents": dict(zip(paths, described, strict=True)),
         "sentence": in_words(verdict.status, points) + _said_of_thin(paths, (first, second)),
     }
 
 
+def _compared(found: Comparison, rule: Rule, proposed_by: list[str]) -> dict[str, Any]:
+    limits = thresholds_of(rule, found.tokens, found.figures)
+    return {"comparison": found._asdict(), "thresholds": limits, "proposed_by": proposed_by}
+
+
 def _said_of_thin(paths: list[str], documents: tuple[Document, Document]) -> str:
-    read = zip(paths, documents, strict=True)
-    return "".join(
-        f"; the text of {path} is thin: {_SCRIPTED if document.scripted else _THIN}"
-        for path, document in read
-        if document.thin
-    )
+    thin = [(path, each.scripted) for path, each in zip(paths, documents, strict=True) if each.thin]
+    return "".join(f"; the text of {path} is thin: {_SCRIPTED if scripted else _THIN}" for path, scripted in thin)
 
 
 def _beginning(text: str) -> list[str]:
     """Return the beginning of a text as lines that fit into a terminal."""
     text = text.strip()
-    begun = text[:_BEGINNING] + "…" * (len(text) > _BEGINNING)
+    begun = text[:BEGINNING] + "…" * (len(text) > BEGINNING)
     width = 72 // max([1, *map(columns, begun)])
     return [part for line in begun.splitlines() for part in wrap(line, width)]
 
 
-def _described(store: Store, signature: Signature) -> dict[str, Any]:
-    sketch = signature.sketch
+# The points that decide
+
+
+def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:
+    """Yield the points that the rule checks for two documents, and whether each is met."""
+    least = max(rule.min_tokens, 1)
+    if found.tokens >= least:
+        measured = found._asdict()
+        if rule.ignores_figures(found):
+            del measured["missing_figures"]
+        yield from limit_points(measured, thresholds_of(rule, found.tokens, found.figures))
+        yield Point(f"found by {', '.join(proposed_by) or 'no detector'}", bool(proposed_by))
+    elif found.tokens and (same_url or rule.short_text == "exact"):
+        is_same = Exact.name in proposed_by
+        yield Point(f"{found.tokens} words, fewer than {least}: {'' if is_same else 'not '}all are equal", is_same)
+    else:
+        yield Point(f"{found.tokens} words, needed {least}", False)
+
+
+def limit_points(found: Mapping[str, Any], thresholds: Mapping[str, Any]) -> Iterator[Point]:
+    """Yield a point for each measure that has a threshold."""
+    for name, text, is_met in _LIMITS:
+        if name in found:
+            value, limit = round(found[name], 4), thresholds[name]
+            yield Point(text.format(value, limit), is_met(value, limit))
+
+
+def thresholds_of(rule: Rule, tokens: int, figures: int, *, repeated: bool = False) -> dict[str, Any]:
+    """Return the thresholds for texts of this length, and for one that is repeated already."""
     return {
-        "url": signature.url,
-        "tokens": sketch.tokens,
-        "shingles": sketch.shingles,
-        "figures": sketch.figures,
-        "fingerprints": {
-            name: " ".join(f"{value:016x}" for value in values) or "abstains"
-            for name, values in signature.fingerprints.items()
-        },
-        "layout": f"{signature.layout:016x}" if signature.layout else None,
-        "first_seen": Moment(signature.first_seen),
-        "run": store.run_of(signature) or None,
+        "min_tokens": rule.min_tokens,
+        "resemblance": round(rule.required_resemblance(tokens, repeated=repeated), 4) if tokens else None,
+        "length_ratio": rule.length_ratio,
+        "missing_figures": round(rule.allowed_figures(tokens, figures), 4),
     }
-
-
-def _document(path: str, config: Config) -> Document:
-    return Document.from_field(_read(path), url=Path(path).absolute().as_uri(), extractor=config.extractor)
-
-
-def _read(path: str) -> str:
-    try:
-        return html_to_unicode(None, Path(path).read_bytes())[1]
-    except OSError as error:
-        raise FeedError(f"{path}: can't be read: {error.strerror}") from error

@@ -15,42 +15,44 @@ from ..settings import Config, seconds
 from ..stats import plural
 from ..store import Selection, StoreError, open_store
 from ..store.interface import Forgotten
-from .options import add_json, add_store, existing, print_result
+from ..store.upkeep import compact
+from .options import add_json, add_store, existing
+from .output import print_lines
 
-EXAMPLES = """examples:
-  scrapy neardup forget http://example.com/a.html
-  scrapy neardup forget --host shop.example.com:8080 --store neardup.sqlite
-  scrapy neardup forget --host shop.example.com --dry-run
-  scrapy neardup forget --run 261121-101453-4711
-  scrapy neardup forget --before "90 days"
-  scrapy neardup forget --before 2026-08-01
-
-Forgotten content counts as new: the next page with it is stored. A document is forgotten with all URLs that returned
-it. Running crawls notice this within a second. The command is a run, so `scrapy neardup runs` lists it. Like any run,
-it first ends dead runs, see NEARDUP_UNCLEAN_RUN.
-"""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].+)?")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("url", nargs="?", metavar="URL", help="a URL and, if it is the URL of an original, its document")
-    what.add_argument("--host", metavar="H", help="all URLs, documents and rules of a host, named with or without port")
-    what.add_argument("--run", metavar="R", help="everything that a run added; `scrapy neardup runs` lists the ids")
-    what.add_argument("--before", metavar="D", help="documents not seen since a date (local time) or for a duration")
+def add_forget(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_mutually_exclusive_group(required=True).add_argument
+    add("url", nargs="?", metavar="URL", help="a URL and, if it is the URL of an original, its document")
+    add("--host", metavar="H", help="all URLs, documents and rules of a host, named with or without port")
+    add("--run", metavar="R", help="everything that a run added; `scrapy neardup stats --runs` lists the ids")
+    add("--before", metavar="D", help="documents not seen since a date (local time) or for a duration")
     parser.add_argument("--dry-run", action="store_true", help="count, but forget nothing")
     add_store(parser)
     add_json(parser)
 
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+def run_forget(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """Remove documents and URLs from a store, so that they are fetched and stored again.
+
+    example:
+      scrapy neardup forget --before "90 days" --dry-run
+
+    Forgotten content counts as new: the next page with it is stored. A document is forgotten with all URLs that
+    returned it. Running crawls notice this within a second. Then the freed space is given back to the system; writes of
+    running crawls wait meanwhile, for some seconds per gigabyte. The command is a run, so `scrapy neardup stats --runs`
+    lists it. Like any run, it first ends dead runs, see NEARDUP_UNCLEAN_RUN.
+    """
     what = _selection(opts, time.time())
     config = existing(opts, settings)
     forgotten = _selected(config, what) if opts.dry_run else _forget(config, what)
-    if opts.json:
-        print_result({"documents": forgotten.documents, "urls": forgotten.urls}, as_json=True)
-    else:
-        print(_told(forgotten, "would be forgotten" if opts.dry_run else "forgotten"))
+    told = f"{plural(forgotten.documents, 'document')} and {plural(forgotten.urls, 'URL')}"
+    told += " would be forgotten" if opts.dry_run else " forgotten"
+    lines = [told if any(forgotten) else f"{told}: nothing matches"]
+    print_lines(lines, {"documents": forgotten.documents, "urls": forgotten.urls}, as_json=opts.json)
+    if any(forgotten) and not opts.dry_run:
+        compact(str(config.store))
 
 
 def _selected(config: Config, what: Selection) -> Forgotten:
@@ -71,11 +73,6 @@ def _forget(config: Config, what: Selection) -> Forgotten:
         raise
     store.close()
     return forgotten
-
-
-def _told(forgotten: Forgotten, done: str) -> str:
-    told = f"{plural(forgotten.documents, 'document')} and {plural(forgotten.urls, 'URL')} {done}"
-    return told if any(forgotten) else f"{told}: nothing matches"
 
 
 def _selection(opts: argparse.Namespace, now: float) -> Selection:

@@ -1,79 +1,153 @@
-"""`scrapy neardup stats`: count what a store holds, and its size."""
+"""`scrapy neardup stats`: count what a store holds, list its runs, or check its rows."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any
 
 from scrapy.settings import BaseSettings
 
 from ..detectors import Detector
 from ..detectors.registry import build_detectors
-from ..stats import sized
-from ..store import Store, open_store
-from .options import add_json, add_store, existing, print_result
-
-EXAMPLES = """examples:
-  scrapy neardup stats
-  scrapy neardup stats --store neardup.sqlite --json
-
-clusters: documents that have copies. copies: URLs that repeat a document. urls: URLs that the store knows.
-bytes: the size of the store on disk. For a store on a server, bytes_server is the size of all data on the server.
---verbose adds bytes_rows (the file), bytes_index (the index beside the file, which can be rebuilt), the detectors, and
-memory: the memory that this process needed to open the store (Linux only; the memory-mapped index is not counted).
-"""
+from ..stats import plural, sized
+from ..store import Store, StoreError, open_store
+from ..store.records import Run
+from ..store.redis.address import named
+from ..store.upkeep import verify
+from .options import add_json, add_store, existing, existing_store
+from .output import Moment, print_lines, print_result
 
 
-VERBOSE = ("detectors", "bytes_rows", "bytes_index", "eviction", "memory")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--verbose", action="store_true", help="also print internal figures; --json always does")
+def add_stats(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--runs", action="store_true", help="list the runs, oldest first, with what they came to")
+    add("--check", action="store_true", help="check every row, and list damage with its cost and a remedy")
     add_store(parser)
     add_json(parser)
 
 
-def run(opts: argparse.Namespace, settings: BaseSettings) -> None:
+def run_stats(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """Count what a store holds, list its runs, or check its rows.
+
+    example:
+      scrapy neardup stats --store neardup.sqlite --json
+
+    clusters: documents that have copies. copies: URLs that repeat a document. urls: URLs that the store knows.
+    bytes: the size of the store on disk; bytes_server: of all data on the server. A run is closed, alive (a process has
+    it open), or died; the next run forgets or keeps the documents of a dead one, as NEARDUP_UNCLEAN_RUN says.
+    --check reads all namespaces, also while crawls run. The exit code is 2 if a row is damaged.
+    """
+    if opts.check:
+        _check(existing_store(opts, settings), as_json=opts.json)
+        return
     config = existing(opts, settings)
-    detectors = build_detectors(config)
-    before = _private_memory()
-    store = open_store(config.store, detectors, namespace=config.namespace, run=None)
-    try:
-        after = _private_memory()
-        grown = None if before is None or after is None else max(0, after - before)
-        figures = {**_summary(store, detectors), "memory": grown}
-        print_result(figures if opts.json else _readable(figures, verbose=opts.verbose), as_json=opts.json)
-    finally:
-        store.close()
+    detectors = () if opts.runs else build_detectors(config)
+    with closing(open_store(config.store, detectors, namespace=config.namespace, run=None)) as store:
+        if opts.runs:
+            runs = _runs(store)
+            print_lines([*map(_line, runs), plural(len(runs), "run")], runs, as_json=opts.json)
+        else:
+            figures = _figures(store, detectors)
+            print_result(figures if opts.json else _readable(figures), as_json=opts.json)
 
 
-def _summary(store: Store, detectors: Sequence[Detector]) -> dict[str, object]:
-    repeated = clusters = 0
-    for degree in (signature.repeats for signature in store.signatures()):
-        repeated += degree
-        clusters += degree > 0
+def _figures(store: Store, detectors: Sequence[Detector]) -> dict[str, object]:
+    repeats = [signature.repeats for signature in store.signatures()]
     return {
         "documents": len(store),
-        "clusters": clusters,
-        "copies": repeated,
+        "clusters": sum(map(bool, repeats)),
+        "copies": sum(repeats),
         "detectors": ", ".join(detector.name for detector in detectors),
         **store.describe(),
     }
 
 
-def _readable(figures: Mapping[str, object], *, verbose: bool) -> dict[str, object]:
-    """Return the figures, with units for sizes. Leave out the figures in `VERBOSE` unless `verbose`."""
-    shown = {name: value for name, value in figures.items() if verbose or name not in VERBOSE}
-    sizes = {name for name in shown if name.startswith("bytes") or name == "memory"}
-    return {name: sized(value) if name in sizes and isinstance(value, int) else value for name, value in shown.items()}
+def _readable(figures: Mapping[str, object]) -> dict[str, object]:
+    """Return the figures, with units for sizes."""
+    return {
+        name: sized(value) if name.startswith("bytes") and isinstance(value, int) else value
+        for name, value in figures.items()
+    }
 
 
-def _private_memory() -> int | None:
-    """Return the bytes of private memory of this process; None if the system does not report it."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
+# Runs
+
+
+def _runs(store: Store) -> list[dict[str, Any]]:
+    dead = {run.id for run in died(store)}
+    return [
+        {
+            "run": run.id,
+            "writer": run.writer,
+            "started": Moment(run.started),
+            "state": _state(run, is_dead=run.id in dead),
+            "closed": Moment(run.closed) if run.closed else None,
+            "forgotten": _share_forgotten(run),
+            "stats": dict(run.stats),
+        }
+        for run in store.runs()
+    ]
+
+
+def _state(run: Run, *, is_dead: bool) -> str:
+    """Return the state of a run. A dead run that a later run ended has died, unless its documents were kept."""
+    if run.closed is not None and run.closed == run.paused:
+        return "closed"
+    return "died" if run.closed is not None or is_dead else "alive"
+
+
+def died(store: Store) -> list[Run]:
+    """Return the dead runs: never closed, and open in no process."""
+    found = {run.id for run in store.runs() if run.closed is None and not store.is_alive(run.id)}
+    return [run for run in store.runs() if run.closed is None and run.id in found]  # a run may have closed meanwhile
+
+
+def _share_forgotten(run: Run) -> str | None:
+    """Return how much of a run was forgotten: "all", "part", or None for nothing."""
+    if not run.forgotten:
         return None
-    sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")]
-    return sizes[0] if sizes else None
+    reached = 0
+    for first, last in sorted(run.forgotten):
+        reached = max(reached, last) if first <= reached + 1 else reached
+    return "all" if reached >= run.sealed else "part"
+
+
+def _line(run: Mapping[str, Any]) -> str:
+    state = f"closed {run['closed']}" if run["state"] == "closed" else run["state"]
+    line = f"{run['run']}  {run['writer'] or '-':15}  started {run['started']}  {state:26}  {', '.join(_came_to(run))}"
+    return line.rstrip()
+
+
+def _came_to(run: Mapping[str, Any]) -> Iterator[str]:
+    stats = Counter(run["stats"])
+    if stats["audit"]:
+        yield "audit"
+    if stats["documents"]:
+        yield f"{plural(stats['documents'], 'document')}, {plural(stats['duplicates'], 'duplicate')}"
+    if stats["requests/skipped"]:
+        yield f"{plural(stats['requests/skipped'], 'request')} saved"
+    if stats["forgot/urls"]:
+        yield f"forgot {plural(stats['forgot/documents'], 'document')} and {plural(stats['forgot/urls'], 'URL')}"
+    if run["forgotten"]:
+        yield "forgotten" if run["forgotten"] == "all" else "forgotten in part"
+
+
+# Damage
+
+
+def _check(address: str, *, as_json: bool) -> None:
+    survey, store = verify(address), named(address)
+    found = survey.findings
+    if not as_json:
+        told = [[each.what, f"  costs: {each.costs}", f"  to do: {each.to_do}"] for each in found]
+        print_lines(line for lines in told for line in lines)
+    result = {"store": store, **survey.read, "whole": survey.whole}
+    print_result({**result, "findings": [*map(asdict, found)]} if as_json else result, as_json=as_json)
+    if damaged := sum(not finding.harmless for finding in found):
+        raise StoreError(
+            f"store {store!r} is damaged, see the list ({plural(damaged, 'finding')}); it was left as it is"
+        )

@@ -73,6 +73,7 @@ class Reviews:
         # A pair without a label counts as different, so a new copy is paired with all known copies of the original.
         pairs = product(self._same(a), self._same(b)) if label == SAME else [(a, b)]
         labels = {pair: label for pair in map(frozenset, pairs) if len(pair) == 2 and pair not in self._labels}
+        labels[frozenset((a, b))] = label  # the last judgement on a pair counts
         documents = {canonical_url(each.url or ""): each for each in (first, second)}
         fresh = {url: each for url, each in documents.items() if url not in self._ids}
         self._ids.update((url, each.url) for url, each in fresh.items())

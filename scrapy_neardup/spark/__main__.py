@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from scrapy_neardup.commands.feed_options import add_fields, with_fields
+from scrapy_neardup.commands.options import add_fields, with_fields
 from scrapy_neardup.feeds import FeedError
 from scrapy_neardup.settings import Config, ConfigError
 from scrapy_neardup.text.extractors import ExtractorError

@@ -377,7 +377,7 @@ def _selected_of_run(store: Store, name: str) -> Forgotten:
 def _check_known(store: Store, name: str) -> None:
     if name not in store.session.runs:
         where = f"store {store.backend.name!r}"
-        raise StoreError(f"{where} has no run {name!r}; `scrapy neardup runs` lists those it has")
+        raise StoreError(f"{where} has no run {name!r}; `scrapy neardup stats --runs` lists those it has")
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> None:

@@ -149,7 +149,7 @@ def level_of_rows(db: sqlite3.Connection, table: str, after: int, last: int) -> 
     postings, rows, number = _Postings(), 0, after
     query = f'SELECT number, key, value FROM "{table}" WHERE number > ? AND number <= ? ORDER BY number LIMIT {STEP}'
     for rows, (number, key, value) in enumerate(db.execute(query, (after, last)), 1):  # noqa: B007
-        with suppress(*DAMAGE):  # the command `verify` reports a damaged row
+        with suppress(*DAMAGE):  # `stats --check` reports a damaged row
             postings.add(number, key, value)
     return postings.level(after + 1, number if rows == STEP else last)
 

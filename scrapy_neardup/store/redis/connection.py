@@ -63,8 +63,8 @@ _ADVICE = {  # keys are parts of error messages; the client library removes the 
     "invalid password": "the password is wrong",
     "permissions": "this user lacks a permission",
     "user executing the script": "this user lacks a permission",
-    "wrong kind of value": "a key is damaged, or somebody else's: `scrapy neardup verify` says which",
-    "bad argument": "it is damaged: `scrapy neardup verify` says what to do",
+    "wrong kind of value": "a key is damaged, or somebody else's: `scrapy neardup stats --check` says which",
+    "bad argument": "it is damaged: `scrapy neardup stats --check` says what to do",
     "read only replica": "it is a replica; name the master",
     "persist": "it can't write its disk",
     "loading": "it is still loading its data; try again",
@@ -81,7 +81,7 @@ def store_errors(name: str) -> Iterator[None]:
     except (*ERRORS, *DAMAGE) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         if not isinstance(error, ERRORS):
-            advice = "`scrapy neardup verify` says where, and what to do"
+            advice = "`scrapy neardup stats --check` says where, and what to do"
             raise StoreError(f"store {name!r} is damaged: {why}; {advice}") from error
         advice = next((f"; {text}" for sign, text in _ADVICE.items() if sign in why.lower()), "")
         raise StoreError(f"store {name!r} can't be used: {why}{advice}") from error

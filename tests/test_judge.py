@@ -1,15 +1,13 @@
-"""`scrapy neardup review`: drops of a real crawl and of `dedupe`, judged by answers on stdin, and what follows."""
+"""`scrapy neardup judge`: what a person judged, and what follows in crawls, `dedupe`, `explain` and measurements."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import environment, ids, refused, rows, succeeded, write
+from cli import ids, rows, succeeded, write
 from conftest import Crawl, Crawler
 from helpers import edited, text
 from site_server import Page, Site, article, html
@@ -27,17 +25,10 @@ ROWS = [
     {"url": C, "title": "One", "text": edited(TEXT, 10, 30, 50, 70)},
 ]
 DEDUPE = ("dedupe", "in.jsonl", "-o", "out.jsonl", "--duplicates", "dups.jsonl", "--store", "held.sqlite")
-REVIEW = ("in.jsonl", "dups.jsonl", "--store", "held.sqlite")
 
 
-def review(folder: Path, answers: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Call the verb in a process of its own, with answers on its stdin."""
-    command = [sys.executable, "-m", "scrapy", "neardup", "review", *arguments]
-    made = subprocess.run(
-        command, cwd=folder, env=environment(), input=answers, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert made.returncode == 0, made.stderr
-    return made
+def judge(folder: Path, *arguments: str, store: str = "held.sqlite") -> str:
+    return succeeded(folder, "judge", *arguments, "--store", store).stderr
 
 
 @pytest.fixture
@@ -60,17 +51,15 @@ def judged(folder: Path, a: str, b: str, label: str = DIFFERENT) -> Config:
 
 
 def crawled(crawl: Crawler, a: Site, b: Site) -> Crawl:
-    settings = {"NEARDUP_DROPPED": str(crawl.folder / f"dropped{crawl.runs + 1}.jsonl")}
-    return crawl("OneAfterAnother", settings, urls=[f"{a.url}/0.html", f"{b.url}/0.html"])
+    return crawl("OneAfterAnother", urls=[f"{a.url}/0.html", f"{b.url}/0.html"])
 
 
 def test_what_a_person_judged_different_is_fetched_and_kept_by_the_next_crawl(crawl, a, b, tmp_path):
     a.pages["/0.html"], b.pages["/0.html"] = Page(html(article(0))), Page(html(article(0), "b"))
     first = crawled(crawl, a, b)
     assert first.urls == [f"{a.url}/0.html"]
-    made = review(tmp_path, "n\n", "dropped1.jsonl", "items1.jsonl", "--store", crawl.store)
-    assert "duplicate: resemblance 1, needed 0.52" in made.stdout
-    assert "1 not the same, 0 left" in made.stderr
+    said = judge(tmp_path, f"{a.url}/0.html", f"{b.url}/0.html", "different", store=crawl.store)
+    assert said.endswith(f"/0.html are different: written to {crawl.store}.reviewed\n")
     second = crawled(crawl, a, b)
     assert second.urls == [f"{a.url}/0.html", f"{b.url}/0.html"]
     assert (second.count("unique"), second.count("revisits"), second.count("requests/skipped")) == (1, 1, 0)
@@ -79,14 +68,6 @@ def test_what_a_person_judged_different_is_fetched_and_kept_by_the_next_crawl(cr
     crawl.store = str(tmp_path / "other.sqlite")
     (tmp_path / "other.sqlite.reviewed").symlink_to(tmp_path / "store.sqlite.reviewed")
     assert len(crawled(crawl, b, a).items) == 2
-
-
-def test_a_table_of_drops_beside_items_of_another_kind(crawl, a, b, tmp_path):
-    a.pages["/0.html"], b.pages["/0.html"] = Page(html(article(0))), Page(html(article(0), "b"))
-    urls, settings = [f"{a.url}/0.html", f"{b.url}/0.html"], {"NEARDUP_DROPPED": str(tmp_path / "dropped.csv")}
-    crawl("OneAfterAnother", settings, urls=urls)
-    said = succeeded(tmp_path, "review", "dropped.csv", "items1.jsonl", "--store", crawl.store, "--json").stdout
-    assert [(row["url"], row["duplicate_of"]) for row in map(json.loads, said.splitlines())] == [(urls[1], urls[0])]
 
 
 def test_a_broken_judgement_stops_a_crawl_and_is_named(crawl, a, tmp_path):
@@ -104,96 +85,50 @@ def test_a_broken_judgement_stops_a_crawl_and_is_named(crawl, a, tmp_path):
 # The command
 
 
-def test_drops_come_least_sure_first_with_their_evidence_and_as_json(folder: Path) -> None:
-    made = succeeded(folder, "review", *REVIEW, "--json")
-    found = [json.loads(line) for line in made.stdout.splitlines()]
-    assert [row["url"] for row in found] == [C, B]
-    assert found[0] == {
-        "url": C, "duplicate_of": A, "resemblance": found[0]["resemblance"], "needed": 0.52,
-        "title": "One", "title_of_original": "One",
-    }  # fmt: skip
-    assert 0.52 < found[0]["resemblance"] < found[1]["resemblance"] < 1
-    assert not (folder / "held.sqlite.reviewed").exists()
-    shown = review(folder, "", *REVIEW)
-    assert "1 of 2" in shown.stdout
-    assert "2 of 2" not in shown.stdout
-    assert "0 the same, 0 not the same, 2 left" in shown.stderr
+def test_judgements_are_kept_with_the_texts_of_feeds(folder: Path) -> None:
+    made = succeeded(folder, "judge", A, C, "different", "--texts", "in.jsonl", "--store", "held.sqlite", "--json")
+    assert json.loads(made.stdout) == {"a": A, "b": C, "judgement": "different"}
+    judge(folder, B, A, "same", "--texts", "out.jsonl", "in.jsonl")
+    reviewed = folder / "held.sqlite.reviewed"
+    assert rows(reviewed / "pairs.jsonl") == [{"a": A, "b": C, "label": "different"}, {"a": A, "b": B, "label": "dup"}]
+    assert {row["id"]: row["text"] for row in rows(reviewed / "docs.jsonl")} == {
+        row["url"]: row["text"] for row in ROWS
+    }
 
 
-@pytest.mark.slow
-def test_answers_are_kept_and_not_asked_for_again(folder: Path) -> None:
-    said = review(folder, "later\nn\nq\n", *REVIEW).stderr  # what is no answer is asked again
-    assert said == "0 the same, 1 not the same, 1 left\n"
-    assert rows(folder / "held.sqlite.reviewed" / "pairs.jsonl") == [{"a": A, "b": C, "label": "different"}]
-    made = review(folder, "\n", *REVIEW)
-    assert ("1 of 1" in made.stdout, B in made.stdout, C in made.stdout) == (True, True, False)
-    assert made.stderr == "0 the same, 0 not the same, 1 left; 1 judged before\n"
-    assert "1 the same, 0 not the same, 0 left" in review(folder, "s\n", *REVIEW).stderr
+def test_the_last_judgement_on_a_pair_counts(folder: Path) -> None:
+    for judgement in ("different", "same", "different"):
+        judge(folder, A, B, judgement, "--texts", "in.jsonl")
+    assert "judged them different" in succeeded(folder, "explain", B, "--store", "held.sqlite").stdout
+    judge(folder, A, B, "same", "--texts", "in.jsonl")
+    assert LabelledSet.load(str(folder / "held.sqlite.reviewed")).labels == {frozenset((A, B)): SAME}
 
 
-@pytest.mark.slow
-def test_dedupe_explain_evaluate_and_calibrate_take_answers_into_account(folder: Path) -> None:
-    review(folder, "n\ns\n", *REVIEW)
-    said = succeeded(folder, "explain", C, "--store", "held.sqlite").stdout
-    assert said.endswith("unique: a person judged them different\n")
+def test_dedupe_explain_evaluate_and_calibrate_take_judgements_into_account(folder: Path) -> None:
+    judge(folder, A, C, "different", "--texts", "in.jsonl")
+    judge(folder, A, B, "same", "--texts", "in.jsonl")
+    for pair in ((C,), (A, C), (C, A)):
+        said = succeeded(folder, "explain", *pair, "--store", "held.sqlite").stdout
+        assert said.endswith("unique: a person judged them different\n")
     succeeded(folder, *DEDUPE)
-    assert ids(folder / "dups.jsonl") == [B]
     assert ids(folder / "out.jsonl", "url") == [A, C]
-    succeeded(folder, "evaluate", "held.sqlite.reviewed", "--json", "figures.json")
-    (figures,) = json.loads((folder / "figures.json").read_text())
-    assert figures["results"][-1]["found"] == {"different": [1, 1], "dup": [1, 1]}
-    printed = succeeded(folder, "calibrate", "held.sqlite.reviewed", "--precision", "0.99").stdout
+    reviewed = "held.sqlite.reviewed"
+    for settings in ((), ("-s", f"NEARDUP_REVIEWED={reviewed}")):  # what is measured does not look the answers up
+        succeeded(folder, "lab", "evaluate", reviewed, "--json", "figures.json", *settings)
+        (figures,) = json.loads((folder / "figures.json").read_text())
+        assert figures["results"][-1]["found"] == {"different": [1, 1], "dup": [1, 1]}
+    printed = succeeded(folder, "lab", "calibrate", reviewed, "--precision", "0.99").stdout
     assert "reached: precision 1.0, recall 1.0 (strict)" in printed
 
 
-@pytest.mark.slow
-def test_evaluate_does_not_look_the_answers_up(folder: Path) -> None:
-    review(folder, "n\ns\n", *REVIEW)
-    settings = ("-s", "NEARDUP_REVIEWED=held.sqlite.reviewed")
-    succeeded(folder, "evaluate", "held.sqlite.reviewed", "--json", "figures.json", *settings)
-    assert json.loads((folder / "figures.json").read_text())[0]["results"][-1]["found"]["different"] == [1, 1]
-
-
-def test_explain_files_says_that_a_person_judged_them(tmp_path: Path) -> None:
+def test_files_are_judged_as_they_are_explained(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text(TEXT)
-    judged(tmp_path, *((tmp_path / f"{name}.txt").as_uri() for name in "ab"))
-    said = succeeded(tmp_path, "explain", "--files", "a.txt", "b.txt", "-s", "NEARDUP_REVIEWED=judged").stdout
+    settings = ("-s", "NEARDUP_REVIEWED=judged")
+    assert "duplicate: " in succeeded(tmp_path, "explain", "a.txt", "b.txt", *settings).stdout
+    succeeded(tmp_path, "judge", "a.txt", "b.txt", "different", *settings)
+    said = succeeded(tmp_path, "explain", "a.txt", "b.txt", *settings).stdout
     assert said.endswith("unique: a person judged them different\n")
-
-
-def test_an_original_that_no_feed_has_is_counted(tmp_path: Path) -> None:
-    tags = [{"status": "duplicate", "duplicate_of": url, "detector": "exact"} for url in (A, D, None)]
-    tagged = [{**row, "neardup": tag} for row, tag in zip([ROWS[1], ROWS[2], ROWS[2]], tags, strict=True)]
-    write(tmp_path / "in.jsonl", [ROWS[0], *tagged])
-    made = succeeded(tmp_path, "review", "in.jsonl", "--json", "-s", "NEARDUP_REVIEWED=judged")
-    assert [json.loads(line)["url"] for line in made.stdout.splitlines()] == [B]
-    assert made.stderr.splitlines() == [
-        f"{C}: its original {D} is in none of the feeds",
-        "1 drop to judge; 1 not shown: a text is in none of the feeds; "
-        "1 not shown: they have no URL, or that of their original",
-    ]
-
-
-def test_rows_that_are_named_by_a_field(tmp_path: Path) -> None:
-    write(tmp_path / "in.jsonl", [{**row, "id": number} for number, row in enumerate(ROWS)])
-    succeeded(tmp_path, *DEDUPE, "--id-field", "id")
-    assert ids(tmp_path / "dups.jsonl") == [1, 2]
-    said = succeeded(tmp_path, "review", *REVIEW, "--id-field", "id", "--json").stdout
-    assert [json.loads(line)["url"] for line in said.splitlines()] == [C, B]
-
-
-def test_refusals_are_one_line(folder: Path) -> None:
-    assert "no store: name one" in refused(folder, "review", "in.jsonl")
-    assert "does not exist" in refused(folder, "review", "in.jsonl", "--store", "other.sqlite")
-    assert "set NEARDUP_REVIEWED to a folder" in refused(folder, "review", "in.jsonl", "--store", "redis://127.0.0.1:1")
-    judged(folder, A, B)
-    pairs = folder / "judged" / "pairs.jsonl"
-    pairs.write_text(pairs.read_text().replace(B, D))
-    told = refused(folder, "review", "in.jsonl", "-s", "NEARDUP_REVIEWED=judged")
-    assert "NEARDUP_REVIEWED: judged/pairs.jsonl, line 1: allowed is a pair of two ids that are in docs.jsonl" in told
-    told = refused(folder, "dedupe", "in.jsonl", "-o", "new.jsonl", "-s", "NEARDUP_REVIEWED=judged")
-    assert "pairs.jsonl, line 1" in told
 
 
 # The folder
