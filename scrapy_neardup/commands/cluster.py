@@ -14,7 +14,7 @@ from ..feeds import FORMATS, FeedError, Feeds, row_id, writing
 from ..feeds.json_text import json_text
 from ..items import item_document
 from ..matching.evidence import Rule
-from ..papers.som.map import MissingExtraError, Parameters, som_clusters
+from ..papers.som import MissingExtraError, Parameters, som_clusters
 from ..quality.shingle_clusters import shingle_clusters
 from ..settings import Config
 from ..stats import plural

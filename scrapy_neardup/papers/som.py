@@ -1,21 +1,55 @@
-"""Turn documents into unit vectors of weighted, selected terms. No I/O.
+"""The self-organising map, which clusters a batch of documents by the weights of their terms.
 
-All but the last two functions follow Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in
-Chinese). Equations are numbered as in the paper. Equations 5 and 7 are misprinted there. Equation 5 is replaced by
-equation 6, which the paper calls equal to it, and equation 7 by the usual chi-square.
+The paper is Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in Chinese). Equations are
+numbered as in the paper. Equations 5 and 7 are misprinted there. Equation 5 is replaced by equation 6, which the paper
+calls equal to it, and equation 7 by the usual chi-square.
+
+As in the paper, a Kohonen map is trained on selected terms. The paper does not say which of the documents on near units
+are duplicates. Here the cosine of all their terms decides, since unrelated texts may share the few selected terms. The
+map is MiniSom's, from the extra `som`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ...document import Document
-from ...text.tokens import tokenize
+from ..document import Document
+from ..index.unions import Unions
+from ..progress import watched
+from ..text.tokens import tokenize
+
+STEPS = 1000  # training steps, as in the paper for 50 to 100 pages
+STEPS_A_DOCUMENT = 10  # training steps for each document of a larger batch
+RATE = 0.9
+UNITS = 5.0  # units of the map for each square root of the number of documents: MiniSom's rule of thumb
+UNITS_A_DOCUMENT = 0.5  # the maximum; on a larger map, copies of one text would lie on distant units
+
+
+class MissingExtraError(ImportError):
+    """MiniSom is not installed. The message says how to install it."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of the clustering."""
+
+    title_weight: float = 2.0
+    """α of equation 4: the weight of a term in the title."""
+    chi_share: float = 0.5
+    """α of equation 8: the share of chi-square in the selection of terms, beside mutual information."""
+    terms: int = 3000
+    """The number of selected terms."""
+    similarity: float = 0.9
+    """The required cosine of two documents, over all their terms."""
+    seed: int = 1
+
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.intp]
@@ -61,9 +95,7 @@ def document_frequencies(found: Occurrences) -> Integers:
 
 def frequency_weights(found: Occurrences) -> Floats:
     """Return CW of each entry: its component in the document's TF-IDF vector, scaled to length 1; shape (entries,).
-
-    Equation 2.
-    """
+    Equation 2."""
     idf = np.log(found.size[0] / document_frequencies(found) + 0.01)
     weights = (found.in_title + found.in_text) * idf[found.terms]
     squares = np.bincount(found.documents, weights**2, minlength=found.size[0])
@@ -80,10 +112,7 @@ def place_weights(found: Occurrences, title_weight: float) -> Floats:
 
 
 def term_weights(found: Occurrences, title_weight: float) -> Floats:
-    """Return the weight of each entry, ½ CW + ½ SW; shape (entries,).
-
-    Equation 1.
-    """
+    """Return the weight of each entry, ½ CW + ½ SW; shape (entries,). Equation 1."""
     return frequency_weights(found) / 2 + place_weights(found, title_weight) / 2
 
 
@@ -91,7 +120,6 @@ def mutual_information(both: Integers, with_term: Integers, in_class: int, total
     """Return log P(t|c) − log P(t) for each term t and a class c; −∞ for a term that the class lacks.
 
     The arguments are numbers of documents: with the term and in the class, with the term, in the class, and in all.
-
     Equation 6.
     """
     ratio = (both / in_class) / (with_term / total)
@@ -114,7 +142,6 @@ def joint_score(found: Occurrences, classes: Integers, chi_share: float) -> Floa
 
     `classes` has the class number of each document, from 0. The paper does not say how to combine the scores of a term
     in several classes. Here the highest score counts, since a term distinguishes one class from the others.
-
     Equation 8, α = `chi_share`, β = 1 − α.
     """
     with_term, sizes = document_frequencies(found), np.bincount(classes)
@@ -157,10 +184,7 @@ def whole_vectors(found: Occurrences, weights: Floats, chosen: Integers) -> Floa
 
 
 def normalized(vectors: Floats) -> Floats:
-    """Return vectors scaled to length 1. Vectors of length 0 stay unchanged.
-
-    Equations 10 and 11.
-    """
+    """Return vectors scaled to length 1. Vectors of length 0 stay unchanged. Equations 10 and 11."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     made: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return made
@@ -176,8 +200,6 @@ def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
     """Return the class number of each document, for √(n/2) classes made by spherical k-means; shape (documents,).
 
     It is deterministic: the first centres are documents at equal steps through the batch. A class may end up empty.
-    The other classes then have consecutive numbers.
-
     Dhillon, Modha 2001, Concept decompositions for large sparse text data using clustering, section 3.
     """
     count = max(1, round((len(vectors) / 2) ** 0.5))
@@ -187,3 +209,97 @@ def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
         members = np.eye(count)[nearest]
         centres = normalized(members.T @ vectors)
     return class_numbers(nearest.tolist())
+
+
+def som_clusters(
+    documents: Iterable[Document],
+    parameters: Parameters = Parameters(),
+    classes: Sequence[Hashable] | None = None,
+) -> list[list[int]]:
+    """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
+
+    `classes` has a class for each document, for the selection of terms. It is read after all documents. If it is None,
+    classes come from a first rough clustering. Documents without text are in no cluster. Raise MissingExtraError if
+    MiniSom is not installed.
+    """
+    library = _minisom()
+    found = count_terms(documents)
+    weights = term_weights(found, parameters.title_weight)
+    vectors = unit_vectors(found, weights, _selected(found, weights, parameters, classes))
+    on_map = np.flatnonzero(vectors.any(axis=1))
+    if len(on_map) < 2:
+        return []
+    units = train(library, vectors[on_map], parameters.seed)
+    near = near_on_map(units, lambda places: whole_vectors(found, weights, on_map[places]), parameters.similarity)
+    return [on_map[cluster].tolist() for cluster in near]
+
+
+def _minisom() -> Any:
+    try:
+        return import_module("minisom")
+    except ImportError as error:
+        raise MissingExtraError("MiniSom is not installed: pip install 'scrapy-neardup[som]'") from error
+
+
+def _selected(
+    found: Occurrences, weights: Floats, parameters: Parameters, classes: Sequence[Hashable] | None
+) -> Integers:
+    """Return the numbers of the terms on which the map is trained."""
+    if not len(weights):
+        return np.zeros(0, dtype=np.intp)
+    if classes is None:
+        heaviest = highest(np.bincount(found.terms, weights).astype(float), parameters.terms)
+        numbers = rough_classes(unit_vectors(found, weights, heaviest))
+    else:
+        numbers = class_numbers(classes)
+    return highest(joint_score(found, numbers, parameters.chi_share), parameters.terms)
+
+
+def train(library: Any, vectors: Floats, seed: int) -> Integers:
+    """Train a map on unit vectors, and return the row and column of each vector's unit; shape (documents, 2).
+
+    Section 3.2 of the paper, steps 1 to 6; equation 12 is the drawn vector. In the paper, the neighbourhood shrinks to
+    the winner alone. Here it shrinks to the winner and its adjacent units, since MiniSom's radius stays above 1.
+    RandomState is used because it gives equal numbers in every version of numpy.
+    """
+    side, steps = map_side(len(vectors)), max(STEPS, STEPS_A_DOCUMENT * len(vectors))
+    # Radius and rate fall linearly: η(t) = 0.9 (1 − t/1000) in the paper.
+    som = library.MiniSom(
+        side, side, vectors.shape[1], sigma=side // 2 + 1, learning_rate=RATE, random_seed=seed,
+        neighborhood_function="bubble",
+        decay_function="linear_decay_to_zero", sigma_decay_function="linear_decay_to_one",
+    )  # fmt: skip
+    weights = som.get_weights()  # the weights of the map itself, not a copy
+    np.abs(weights, out=weights)  # step 1: small random numbers from 0 to 1
+    order = np.random.RandomState(seed).randint(len(vectors), size=steps)
+    for step, number in enumerate(watched(order, "steps", len(order))):
+        vector = vectors[number]
+        som.update(vector, som.winner(vector), step, steps)  # equations 13 and 14, then 15 to 17
+        # MiniSom does not scale adjusted vectors back to length 1. This is the fastest way to do it.
+        weights /= np.sqrt(np.einsum("ijk,ijk->ij", weights, weights))[:, :, None]
+    return np.array([som.winner(vector) for vector in vectors], dtype=np.intp)
+
+
+def map_side(documents: int) -> int:
+    """Return the side length, in units, of the map for a number of documents."""
+    return int(np.ceil(min(UNITS * documents**0.5, UNITS_A_DOCUMENT * documents) ** 0.5))
+
+
+def near_on_map(units: Integers, vectors: Callable[[Integers], Floats], similarity: float) -> list[list[int]]:
+    """Return the clusters of documents that are on the same unit or on adjacent units, and have a large enough cosine.
+
+    `units`: a row and a column for each document. `vectors` returns the vectors of documents, given their ascending
+    numbers. Two documents that are not near may share a cluster through other documents.
+    """
+    unions: Unions[int] = Unions()
+    for number in range(len(units)):
+        unions.top(number)  # so that clusters come in the order of the documents
+    for unit in np.unique(units, axis=0):
+        distance = np.abs(units - unit).max(axis=1)
+        around = np.flatnonzero(distance <= 1)
+        made, own = vectors(around), distance[around] == 0
+        # Rounding may leave the cosine of equal vectors below 1.
+        near = made[own] @ made.T >= similarity - 1e-9
+        for a, b in zip(*np.nonzero(near), strict=True):
+            unions.join(int(around[own][a]), int(around[b]))
+    return unions.clusters()
