@@ -79,7 +79,6 @@ def sentences(text: str) -> Iterator[list[tuple[str, int]]]:
 
 @contextmanager
 def _extra() -> Iterator[None]:
-    """Say how to install a package that a `with` block lacks."""
     try:
         yield
     except ImportError as error:
@@ -100,7 +99,6 @@ def stem(word: str) -> str:
 
 @cache
 def stop_words() -> frozenset[str]:
-    """Return the words that name no concept, normalized as by `tokenize`."""
     with _extra():
         from stopwordsiso import stopwords
     return frozenset(map(normalize, stopwords(LANGUAGES)))
@@ -108,10 +106,9 @@ def stop_words() -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Concepts:
-    """A map from terms to the names of their concepts. A concept is named after one of its terms."""
+    """A map from terms to the names of their concepts."""
 
-    names: Mapping[str, str] = field(default_factory=dict)
-    """Has only terms with a concept that is named after another term. Use `of` for lookups."""
+    names: Mapping[str, str] = field(default_factory=dict)  # only those that differ; `of` knows the others
 
     @cached_property
     def id(self) -> str:
@@ -128,8 +125,8 @@ class Concepts:
         """Return the concepts in files of synonyms, whatever the order of the files.
 
         A line is a group of words between tabs, or is of 同义词词林, an Open Multilingual Wordnet .tab file or a data
-        file of Princeton's WordNet. Lines that begin with `# ` or two blanks are comments. Raise OSError if a file can't
-        be read, ValueError if it is not text in UTF-8 or GB 18030 or has no group of synonyms.
+        file of Princeton's WordNet. Lines that begin with `# ` or two blanks are comments. Raise OSError for an
+        unreadable file, ValueError for one that is not text in UTF-8 or GB 18030 or has no group of synonyms.
         """
         return _load(tuple(sorted({os.fspath(path) for path in paths})), threshold)  # which a process reads once
 
@@ -237,9 +234,9 @@ def main_part(graph: Graph) -> Graph:
     unions: Unions[str] = Unions()
     for node, others in graph.items():
         unions.join(node, *others)
-    parts = unions.clusters() or [[*graph][:1]]
-    best = set(max(parts, key=len))
-    return {node: graph[node] for node in graph if node in best}
+    best = max(unions.clusters() or [[*graph][:1]], key=len)
+    kept = set(best)
+    return {node: others for node, others in graph.items() if node in kept}
 
 
 def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, int]) -> list[str]:
@@ -257,8 +254,7 @@ def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, i
 def path_sums(graph: Graph, removed: Sequence[str | None]) -> list[int]:
     """Return, for each node in `removed`, the sum of all shortest paths without this node; for None, with all nodes.
 
-    Each pair counts twice, once from either end. A pair without a path counts as much as the longest remaining path. If
-    only one part of the graph has edges, this is the rule of Matsuo et al. 2001 (KeyWorld), on which the paper builds.
+    Each pair counts twice, once from either end. A pair without a path counts as much as the longest remaining path.
     """
     if not graph:
         return [0] * len(removed)
@@ -290,8 +286,8 @@ def _path_sum(neighbours: Places, starts: Places, removed: int | None) -> int:
 def pack(positions: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
     """Return a fingerprint for each occurrence of a concept: 40 bits of the concept's hash, then 24 of the position.
 
-    `positions` has the ascending positions of each concept. The first `OCCURRENCES` of each are used,
-    in the order of the concepts. A position of more than 24 bits becomes the largest one of 24 bits. Formula 8.
+    `positions` has the ascending positions of each concept. The first `OCCURRENCES` of each are used.
+    A position of more than 24 bits becomes the largest one of 24 bits. Formula 8.
     """
     return tuple(
         hash_text(concept) & ~_LAST | min(position, _LAST)
@@ -307,25 +303,20 @@ def unpack(fingerprints: Iterable[int]) -> dict[int, list[int]]:
 
 
 def cosine(dot: int, square_a: int, square_b: int) -> float:
-    """Return the cosine of two vectors, given their dot product and squared lengths; 0.0 if a vector is empty.
-
-    The weight of a concept is its number of occurrences. Formula 9, whose left half lacks the square root.
-    """
+    """Return the cosine of two vectors, given their dot product and squared lengths; 0.0 if a vector is empty. Formula
+    9, whose left half lacks the square root. The weight of a concept is its number of occurrences."""
     return dot / math.sqrt(square_a * square_b) if square_a and square_b else 0.0
 
 
 def spread(a: Vector, b: Vector) -> float:
-    """Return the mean spread of the shifts of common concepts, in words; 0.0 if no concept is common.
-
-    The shifts of a concept are the distances between its n-th occurrences in the two texts. If all are equal, their
-    spread is 0. Formula 13.
-    """
+    """Return the mean spread of the shifts of common concepts, in words; 0.0 if no concept is common. Formula 13. The
+    shifts of a concept are the distances between its n-th occurrences in the two texts."""
     shared = a.keys() & b.keys()
     return math.fsum(_spread(a[concept], b[concept]) for concept in shared) / len(shared) if shared else 0.0
 
 
 def span(a: Vector, b: Vector) -> int:
-    """Return the number of words that two vectors span: the highest position plus one; 0 if both are empty."""
+    """Return the highest position of two vectors plus one; 0 if both are empty."""
     return max((positions[-1] + 1 for vector in (a, b) for positions in vector.values()), default=0)
 
 
@@ -407,7 +398,6 @@ class ConceptIndex(Generic[T]):
 
 
 def _square(vector: Vector) -> int:
-    """Return the squared length of the vector of the concepts' counts."""
     return sum(len(positions) ** 2 for positions in vector.values())
 
 

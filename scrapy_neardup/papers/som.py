@@ -104,10 +104,8 @@ def frequency_weights(found: Occurrences) -> Floats:
 
 
 def place_weights(found: Occurrences, title_weight: float) -> Floats:
-    """Return SW of each entry: the number of occurrences of the term, weighted; shape (entries,).
-
-    Occurrences in the title have the weight α = `title_weight`, those in the text 1. Equations 3 and 4.
-    """
+    """Return SW of each entry: the number of occurrences of the term, weighted; shape (entries,). Those in the title
+    have the weight α = `title_weight`, those in the text 1. Equations 3 and 4."""
     return title_weight * found.in_title + found.in_text
 
 
@@ -117,10 +115,9 @@ def term_weights(found: Occurrences, title_weight: float) -> Floats:
 
 
 def mutual_information(both: Integers, with_term: Integers, in_class: int, total: int) -> Floats:
-    """Return log P(t|c) − log P(t) for each term t and a class c; −∞ for a term that the class lacks.
+    """Return log P(t|c) − log P(t) for each term t and a class c; −∞ for a term that the class lacks. Equation 6.
 
     The arguments are numbers of documents: with the term and in the class, with the term, in the class, and in all.
-    Equation 6.
     """
     ratio = (both / in_class) / (with_term / total)
     return np.log(ratio, out=np.full(ratio.shape, -np.inf), where=ratio > 0)
@@ -173,9 +170,7 @@ def unit_vectors(found: Occurrences, weights: Floats, selected: Integers) -> Flo
 
 def whole_vectors(found: Occurrences, weights: Floats, chosen: Integers) -> Floats:
     """Return the weights of all terms in each chosen document, scaled to length 1; shape (chosen, their terms).
-
-    `chosen`: ascending document numbers.
-    """
+    `chosen`: ascending document numbers."""
     kept = np.isin(found.documents, chosen)
     terms, columns = np.unique(found.terms[kept], return_inverse=True)
     vectors = np.zeros((len(chosen), len(terms)))
