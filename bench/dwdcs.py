@@ -23,13 +23,18 @@ from typing import Any
 
 from scrapy_neardup.detectors import Detector, IMatch
 from scrapy_neardup.document import Document
-from scrapy_neardup.papers.concepts.concept_index import ConceptIndex
-from scrapy_neardup.papers.concepts.dwdcs import COSINE, SPREAD, concept_fingerprints
-from scrapy_neardup.papers.concepts.network import co_occurrence, main_part
-from scrapy_neardup.papers.concepts.positions import POSITION_BITS
-from scrapy_neardup.papers.concepts.terms import sentences
-from scrapy_neardup.papers.concepts.thesaurus import Concepts
-from scrapy_neardup.papers.concepts.thesaurus import builtin as builtin_concepts
+from scrapy_neardup.papers.dwdcs import (
+    COSINE,
+    POSITION_BITS,
+    SPREAD,
+    ConceptIndex,
+    Concepts,
+    co_occurrence,
+    concept_fingerprints,
+    main_part,
+    sentences,
+)
+from scrapy_neardup.papers.dwdcs import builtin as builtin_concepts
 from scrapy_neardup.quality.evaluation import decide, warm_up
 from scrapy_neardup.quality.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.settings import Config

@@ -24,9 +24,7 @@ from scrapy_neardup.deduplicator import Deduplicator
 from scrapy_neardup.document import Document
 from scrapy_neardup.items import item_document
 from scrapy_neardup.matching.evidence import ANYTHING
-from scrapy_neardup.papers.feature_codes.code_index import OrderedIndex
-from scrapy_neardup.papers.feature_codes.codes import common_subsequence, feature_codes, pack
-from scrapy_neardup.papers.feature_codes.feature_code import FeatureCode
+from scrapy_neardup.papers.feature_code import CodeIndex, FeatureCode, common_subsequence, feature_codes, pack
 from scrapy_neardup.quality.evaluation import warm_up
 from scrapy_neardup.quality.labels import MODES, Cluster, LabelledSet, Pair, Score, pairs_of
 from scrapy_neardup.settings import Config
@@ -125,7 +123,7 @@ def cost(documents: dict[str, Document]) -> None:
 
 def _cost(codes: list[str], wanted: list[str], tolerance: int) -> tuple[str, list[str]]:
     width = max(len(code) for code in codes)
-    index: OrderedIndex[str] = OrderedIndex(width, tolerance)
+    index: CodeIndex[str] = CodeIndex(width, tolerance)
     times = [time.perf_counter()]
     for code in codes:
         index.add(pack(code, width), code)

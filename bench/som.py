@@ -27,8 +27,8 @@ from scrapy_neardup.document import Document
 from scrapy_neardup.index.unions import Unions
 from scrapy_neardup.items import item_document
 from scrapy_neardup.matching.evidence import Rule
-from scrapy_neardup.papers.som import map as som_module
-from scrapy_neardup.papers.som.map import Parameters, som_clusters
+from scrapy_neardup.papers import som as som_module
+from scrapy_neardup.papers.som import Parameters, som_clusters
 from scrapy_neardup.quality.evaluation import warm_up
 from scrapy_neardup.quality.labels import MODES, LabelledSet, Partition
 from scrapy_neardup.quality.shingle_clusters import shingle_clusters

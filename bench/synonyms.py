@@ -1,6 +1,6 @@
 """Makes the synonyms that scrapy-neardup ships: those of WordNet, and Chinese words with the same English gloss.
 
-    python bench/synonyms.py --wordnet DIR --cedict FILE -o scrapy_neardup/papers/concepts/synonyms
+    python bench/synonyms.py --wordnet DIR --cedict FILE -o scrapy_neardup/papers/synonyms
 
 Their licences are in NOTICE.en and NOTICE.zh beside the files that this writes, en.txt.gz and zh.txt.gz:
   --wordnet   Debian wordnet-base 1:3.0-37, usr/share/wordnet: data.noun, data.verb, data.adj, data.adv
@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from scrapy_neardup.papers.concepts.thesaurus import LARGEST, THRESHOLD, merge, read_groups
+from scrapy_neardup.papers.dwdcs import LARGEST, THRESHOLD, merge, read_groups
 from scrapy_neardup.text.tokens import normalize
 
 # A single character has too many meanings: its glosses would join what is not alike.

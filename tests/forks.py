@@ -138,11 +138,11 @@ def import_all() -> None:
 
 def load_tables() -> None:
     """Load the words that documents are compared by, which take half the time of a small crawl."""
-    from scrapy_neardup.papers.concepts import thesaurus as concepts
+    from scrapy_neardup.papers import dwdcs
     from scrapy_neardup.text import lexicon, tokens
 
     lexicon.builtin()
-    concepts.builtin()
+    dwdcs.builtin()
     tokens.tokenize("鹤 crane")
 
 

@@ -12,10 +12,16 @@ from helpers import edited, hashes, python, text, words
 
 from scrapy_neardup.document import Document
 from scrapy_neardup.matching.evidence import Rule
-from scrapy_neardup.papers.som import map as som
-from scrapy_neardup.papers.som import vectors as features
-from scrapy_neardup.papers.som.map import MissingExtraError, Parameters, map_side, near_on_map, som_clusters
-from scrapy_neardup.papers.som.vectors import Occurrences, count_terms
+from scrapy_neardup.papers import som
+from scrapy_neardup.papers.som import (
+    MissingExtraError,
+    Occurrences,
+    Parameters,
+    count_terms,
+    map_side,
+    near_on_map,
+    som_clusters,
+)
 from scrapy_neardup.quality.shingle_clusters import NEWEST, resemblance, shingle_clusters
 from scrapy_neardup.settings import Config
 
@@ -49,7 +55,7 @@ def test_terms_are_counted_in_title_and_text(three: Occurrences) -> None:
     assert three.in_title.tolist() == [1, 0, 0, 0, 0]
     assert three.in_text.tolist() == [2, 1, 1, 1, 1]
     assert three.size == (3, 3)
-    assert features.document_frequencies(three).tolist() == [1, 2, 2]
+    assert som.document_frequencies(three).tolist() == [1, 2, 2]
 
 
 def test_frequency_weights_equation_2(three: Occurrences) -> None:
@@ -57,37 +63,37 @@ def test_frequency_weights_equation_2(three: Occurrences) -> None:
     red, blue = 3 * math.log(3.01), math.log(1.51)
     length = math.sqrt(red**2 + blue**2)
     half = math.sqrt(0.5)
-    assert features.frequency_weights(three) == pytest.approx([red / length, blue / length, half, half, 1])
+    assert som.frequency_weights(three) == pytest.approx([red / length, blue / length, half, half, 1])
     assert red / length == pytest.approx(0.99232, abs=1e-5)
 
 
 def test_a_term_of_all_documents_has_a_little_weight() -> None:
     found = count_terms(documents("the cat", "the dog"))
-    the, cat = features.frequency_weights(found)[:2]
+    the, cat = som.frequency_weights(found)[:2]
     assert the / cat == pytest.approx(math.log(1.01) / math.log(2.01))
 
 
 @pytest.mark.parametrize(("alpha", "red"), [(1, 3), (2, 4), (3, 5), (4, 6), (6, 8)])
 def test_place_weights_equations_3_and_4(three: Occurrences, alpha: float, red: float) -> None:
-    assert features.place_weights(three, alpha).tolist() == [red, 1, 1, 1, 1]
+    assert som.place_weights(three, alpha).tolist() == [red, 1, 1, 1, 1]
 
 
 def test_term_weights_equation_1(three: Occurrences) -> None:
-    assert features.term_weights(three, 2)[4] == (1 + 1) / 2
-    assert features.term_weights(three, 2)[0] == pytest.approx((0.99232 + 4) / 2, abs=1e-5)
+    assert som.term_weights(three, 2)[4] == (1 + 1) / 2
+    assert som.term_weights(three, 2)[0] == pytest.approx((0.99232 + 4) / 2, abs=1e-5)
 
 
 def test_no_documents_and_documents_without_text_have_no_terms() -> None:
     assert count_terms([]).size == (0, 0)
     assert count_terms([Document(title="only a title"), *documents("", "…")]).size == (3, 0)
-    assert len(features.term_weights(count_terms([]), 2)) == 0
+    assert len(som.term_weights(count_terms([]), 2)) == 0
 
 
 # Selection: 10 documents, 5 in the class; a term is in 4 of them, 3 in the class.
 
 
 def scores(kind: str, both: int, with_term: int, in_class: int = 5, total: int = 10) -> float:
-    return float(getattr(features, kind)(np.array([both]), np.array([with_term]), in_class, total)[0])
+    return float(getattr(som, kind)(np.array([both]), np.array([with_term]), in_class, total)[0])
 
 
 def test_mutual_information_equation_6() -> None:
@@ -108,7 +114,7 @@ def test_chi_square_equation_7() -> None:
 def test_joint_score_equation_8_in_the_best_class() -> None:
     # `cat` is in both documents of class 0, `dog` in one of each, `eel` in one of class 1.
     found = count_terms(documents("cat dog", "cat", "dog eel", "fox"))
-    joint = features.joint_score(found, np.array([0, 0, 1, 1]), 0.25)
+    joint = som.joint_score(found, np.array([0, 0, 1, 1]), 0.25)
     assert joint[0] == pytest.approx(0.25 * 4 + 0.75 * math.log(2))
     assert joint[1] == pytest.approx(0)
     # chi: 4 (.25 × .5 − 0 × .25)² / (.25 × .75 × .25) = 4/3
@@ -116,26 +122,26 @@ def test_joint_score_equation_8_in_the_best_class() -> None:
 
 
 def test_highest_keeps_the_order_and_the_first_of_equal_ones() -> None:
-    assert features.highest(np.array([1.0, 3.0, -np.inf, 3.0, 1.0]), 3).tolist() == [0, 1, 3]
-    assert features.highest(np.array([1.0]), 3).tolist() == [0]
+    assert som.highest(np.array([1.0, 3.0, -np.inf, 3.0, 1.0]), 3).tolist() == [0, 1, 3]
+    assert som.highest(np.array([1.0]), 3).tolist() == [0]
 
 
 def test_unit_vectors_equations_9_to_11(three: Occurrences) -> None:
-    vectors = features.unit_vectors(three, np.array([3.0, 4.0, 1.0, 2.0, 2.0]), np.array([0, 1]))
+    vectors = som.unit_vectors(three, np.array([3.0, 4.0, 1.0, 2.0, 2.0]), np.array([0, 1]))
     assert vectors.tolist() == [[0.6, 0.8], [0, 1], [0, 0]]
 
 
 def test_whole_vectors_have_all_terms_of_the_chosen_documents(three: Occurrences) -> None:
     weights = np.array([3.0, 4.0, 1.0, 2.0, 2.0])
-    assert features.whole_vectors(three, weights, np.array([0, 2])).tolist() == [[0.6, 0.8, 0], [0, 0, 1]]
-    assert features.whole_vectors(three, weights, np.array([2])).tolist() == [[1]]
+    assert som.whole_vectors(three, weights, np.array([0, 2])).tolist() == [[0.6, 0.8, 0], [0, 0, 1]]
+    assert som.whole_vectors(three, weights, np.array([2])).tolist() == [[1]]
 
 
 def test_rough_classes_hold_what_is_alike_together_and_are_numbered_as_they_come() -> None:
     east, north = np.array([1.0, 0.1, 0.0]), np.array([0.0, 0.1, 1.0])
-    vectors = features.normalized(np.array([east, east, north, east, north, north, east, north]))
-    assert features.rough_classes(vectors).tolist() == [0, 0, 1, 0, 1, 1, 0, 1]
-    assert features.class_numbers(["b", None, "a", "b"]).tolist() == [0, 1, 2, 0]
+    vectors = som.normalized(np.array([east, east, north, east, north, north, east, north]))
+    assert som.rough_classes(vectors).tolist() == [0, 0, 1, 0, 1, 1, 0, 1]
+    assert som.class_numbers(["b", None, "a", "b"]).tolist() == [0, 1, 2, 0]
 
 
 # The map
@@ -227,10 +233,10 @@ def test_som_of_almost_nothing() -> None:
 
 def trained() -> list[list[int]]:
     """Return the units of the documents of a batch, not their clusters, which would agree anyway."""
-    found = features.count_terms(batch())
-    weights = features.term_weights(found, 2)
-    selected = features.highest(features.joint_score(found, features.class_numbers(range(60)), 0.5), 500)
-    vectors = features.unit_vectors(found, weights, selected)
+    found = som.count_terms(batch())
+    weights = som.term_weights(found, 2)
+    selected = som.highest(som.joint_score(found, som.class_numbers(range(60)), 0.5), 500)
+    vectors = som.unit_vectors(found, weights, selected)
     return som.train(pytest.importorskip("minisom"), vectors, 1).tolist()  # type: ignore[no-any-return]
 
 
@@ -316,7 +322,7 @@ def test_copies_beyond_the_newest_are_found_by_way_of_those_in_between() -> None
 
 
 def test_clusters_are_made_without_scrapy() -> None:
-    modules = "scrapy_neardup.papers.som.map, scrapy_neardup.quality.shingle_clusters"
+    modules = "scrapy_neardup.papers.som, scrapy_neardup.quality.shingle_clusters"
     code = f"import {modules}, sys; print('minisom' in sys.modules)"
     made = python(code)
     assert made.stdout == "False\n", made.stderr

@@ -19,18 +19,25 @@ from scrapy_neardup.detectors import Detector
 from scrapy_neardup.detectors.registry import build_detectors
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import hash_text
-from scrapy_neardup.papers.concepts.concept_index import ConceptIndex
-from scrapy_neardup.papers.concepts.network import (
+from scrapy_neardup.papers.dwdcs import (
+    OCCURRENCES,
+    THRESHOLD,
+    ConceptIndex,
+    Concepts,
     Graph,
+    builtin,
     co_occurrence,
-    contributions,
+    cosine,
     key_nodes,
     main_part,
-    mean_path,
+    merge,
+    pack,
     path_sums,
+    rel,
+    span,
+    spread,
+    unpack,
 )
-from scrapy_neardup.papers.concepts.positions import OCCURRENCES, cosine, pack, span, spread, unpack
-from scrapy_neardup.papers.concepts.thesaurus import THRESHOLD, Concepts, builtin, merge, rel
 from scrapy_neardup.settings import Config
 
 # Concepts
@@ -109,7 +116,7 @@ def test_file_that_holds_no_synonyms(content: bytes | None, tmp_path: Path) -> N
 
 
 def shipped(language: str) -> bytes:
-    return resources.files("scrapy_neardup.papers.concepts").joinpath("synonyms", f"{language}.txt.gz").read_bytes()
+    return resources.files("scrapy_neardup.papers").joinpath("synonyms", f"{language}.txt.gz").read_bytes()
 
 
 def shipped_groups(language: str) -> list[list[str]]:
@@ -178,23 +185,16 @@ def test_main_part() -> None:  # section 3.2.2, step 4
     assert main_part({}) == {}
 
 
-def test_mean_path() -> None:  # formulas 3 and 4
-    # Sums of the distances of a … f: 1 1 2 2 3, 1 1 2 2 3, 1 1 1 1 2, 1 1 1 2 2, 1 2 2 3 3, 1 1 2 2 2; over the 5
-    # other nodes they are formula 3, and the mean of those for all 6 nodes is formula 4: 50/5/6.
+def test_path_sums() -> None:  # formulas 3 and 4, and section 3.3, CB, before the division by the number of pairs
+    # Sums of the distances of a … f: 1 1 2 2 3, 1 1 2 2 3, 1 1 1 1 2, 1 1 1 2 2, 1 2 2 3 3, 1 1 2 2 2.
     assert path_sums(KITE, [None]) == [9 + 9 + 6 + 7 + 11 + 8]
-    assert mean_path(KITE) == 50 / 30
-    assert mean_path(graph_of("ab")) == 1
-    assert mean_path({"a": set()}) == mean_path({}) == 0
-
-
-def test_growth_of_the_mean_path_without_a_node() -> None:  # section 3.3, CB
+    assert path_sums(graph_of("ab"), [None, "a"]) == [2, 0]
+    assert path_sums({"a": set()}, [None]) == path_sums({}, [None]) == [0]
     # Without a: b c d e f are at 1 2 2 3, 1 1 1 2, 1 1 1 2, 1 2 2 3, 1 1 2 2: 32 over 20 ordered pairs.
     # Without c, {a b} and {d e f} are parted: 2 + 6 + 2 · 6 pairs, of which 12 count as the longest path left, 2:
     # a─b 1 twice; d─e, d─f 1 and e─f 2 twice.
     # Without d, e is parted from a b c f: those have 1 1 2, 1 1 2, 1 1 1, 1 2 2 = 16, and 8 pairs count 2.
     assert path_sums(KITE, ["a", "c", "d"]) == [8 + 5 + 5 + 8 + 6, 2 + 8 + 12 * 2, 16 + 8 * 2]
-    assert contributions(KITE, ["a", "c", "d"]) == [32 / 20 - 50 / 30, 34 / 20 - 50 / 30, 32 / 20 - 50 / 30]
-    assert contributions(graph_of("ab"), ["a"]) == [0]
 
 
 def test_key_nodes() -> None:
@@ -374,8 +374,12 @@ def test_removing_what_is_not_there_changes_nothing_and_what_is_twice_is_found_o
 pytest.importorskip("snowballstemmer")
 pytest.importorskip("stopwordsiso")
 
-from scrapy_neardup.papers.concepts.dwdcs import DWDCS, DWSWN, concept_fingerprints  # noqa: E402
-from scrapy_neardup.papers.concepts.terms import Term, sentences  # noqa: E402
+from scrapy_neardup.papers.dwdcs import (  # noqa: E402
+    DWDCS,
+    DWSWN,
+    concept_fingerprints,
+    sentences,
+)
 
 ENGLISH = """The council of the harbour town decided on Monday to repair the old lighthouse before winter. The tower,
 built in 1874, lost its lamp in a storm 12 years ago; since then the fishing boats have found their way by radio.
@@ -396,10 +400,10 @@ SYNONYMS = Concepts(
 def test_terms_are_stems_without_stop_words_and_figures() -> None:
     text = "The boats sank at 3.5 knots in 1874. Boats sank! 白鹭在湿地越冬。\n\nBrücke"
     assert [terms for terms in sentences(text) if terms] == [
-        [Term("boat", 1), Term("sank", 2), Term("knot", 6)],
-        [Term("boat", 9), Term("sank", 10)],
-        [Term("白鹭", 11), Term("湿地", 13), Term("越冬", 14)],
-        [Term("brücke", 15)],
+        [("boat", 1), ("sank", 2), ("knot", 6)],
+        [("boat", 9), ("sank", 10)],
+        [("白鹭", 11), ("湿地", 13), ("越冬", 14)],
+        [("brücke", 15)],
     ]
     assert [term for sentence in sentences("") for term in sentence] == []
 
@@ -504,7 +508,7 @@ def test_the_same_in_every_process() -> None:
 def test_without_the_packages_it_says_what_to_install(package: str) -> None:
     made = python(
         f"import sys; sys.modules['{package}'] = sys.modules['{package}.english_stemmer'] = None\n"
-        "from scrapy_neardup.papers.concepts.dwdcs import concept_fingerprints, Concepts\n"
+        "from scrapy_neardup.papers.dwdcs import concept_fingerprints, Concepts\n"
         "concept_fingerprints('lighthouse', Concepts())"
     )
     assert "pip install 'scrapy-neardup[dwdcs]'" in made.stderr

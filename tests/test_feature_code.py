@@ -11,9 +11,7 @@ from helpers import Entry
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.detectors import Detector, IMatch
 from scrapy_neardup.index.kinds import Equal, Near
-from scrapy_neardup.papers.feature_codes.code_index import OrderedIndex
-from scrapy_neardup.papers.feature_codes.codes import common_subsequence, feature_codes, pack, unpack
-from scrapy_neardup.papers.feature_codes.feature_code import FeatureCode
+from scrapy_neardup.papers.feature_code import CodeIndex, FeatureCode, common_subsequence, feature_codes, pack, unpack
 from scrapy_neardup.text.lexicon import builtin
 from scrapy_neardup.text.tokens import normalize, tokenize
 
@@ -145,12 +143,12 @@ def fingerprints(*codes: str) -> list[int]:
     return [value for code in codes for value in pack(code, 4)]
 
 
-def found(index: OrderedIndex[Entry], *codes: str) -> list[str]:
+def found(index: CodeIndex[Entry], *codes: str) -> list[str]:
     return [entry.name for entry in index.find(fingerprints(*codes))]
 
 
 def test_index_finds_by_identity_each_once_in_the_order_of_coming() -> None:
-    index: OrderedIndex[Entry] = OrderedIndex(4, 2)
+    index: CodeIndex[Entry] = CodeIndex(4, 2)
     assert found(index, "abcdefghij") == found(index) == []
     first, second, third, fourth = map(Entry, "1234")
     index.add(fingerprints("zbcdefghij", "abcdefghij"), first)
@@ -193,7 +191,7 @@ def test_index_finds_by_identity_each_once_in_the_order_of_coming() -> None:
 )
 def test_index_finds_within_its_tolerance(code: str, least_tolerance: int) -> None:
     for tolerance in range(3):
-        index: OrderedIndex[Entry] = OrderedIndex(4, tolerance)
+        index: CodeIndex[Entry] = CodeIndex(4, tolerance)
         index.add(fingerprints("abcdefghij"), Entry("it"))
         assert found(index, code) == ["it"] * (tolerance >= least_tolerance)
 
@@ -202,7 +200,7 @@ def test_index_finds_within_its_tolerance(code: str, least_tolerance: int) -> No
 @pytest.mark.parametrize("alphabet", ["ab", "abcdef", "旧仓库改建湿地公园𠀀𠀁abc"])
 def test_whatever_comes_and_goes_index_finds_what_trying_all_finds(tolerance: int, alphabet: str) -> None:
     rng = random.Random(f"{tolerance}{alphabet}")
-    index: OrderedIndex[Entry] = OrderedIndex(4, tolerance)
+    index: CodeIndex[Entry] = CodeIndex(4, tolerance)
     held: list[tuple[list[str], Entry]] = []
     centres = ["".join(rng.choices(alphabet, k=length)) for length in (10, 10, 10, 12, 7)]
 
@@ -237,7 +235,7 @@ def test_whatever_comes_and_goes_index_finds_what_trying_all_finds(tolerance: in
 
 
 def test_documents_of_a_code_that_very_many_have_come_one_by_one() -> None:
-    index: OrderedIndex[Entry] = OrderedIndex(4, 2)
+    index: CodeIndex[Entry] = CodeIndex(4, 2)
     entries = [Entry(str(number)) for number in range(2000)]
     for entry in entries:
         index.add(fingerprints("abcdefghij"), entry)

@@ -79,6 +79,6 @@ def test_licence_is_an_expression_with_its_files(sdist: dict[str, bytes]) -> Non
         "License-File: LICENSE",
         "License-File: scrapy_neardup/text/lexicons/NOTICE.en",
         "License-File: scrapy_neardup/text/lexicons/NOTICE.zh",
-        "License-File: scrapy_neardup/papers/concepts/synonyms/NOTICE.en",
-        "License-File: scrapy_neardup/papers/concepts/synonyms/NOTICE.zh",
+        "License-File: scrapy_neardup/papers/synonyms/NOTICE.en",
+        "License-File: scrapy_neardup/papers/synonyms/NOTICE.zh",
     ]

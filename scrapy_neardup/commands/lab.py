@@ -20,7 +20,7 @@ from ..feeds import FORMATS, FeedError, Feeds, row_id, telling, writing
 from ..feeds.json_text import json_text
 from ..items import item_document
 from ..matching.evidence import Rule
-from ..papers.som.map import MissingExtraError, Parameters, som_clusters
+from ..papers.som import MissingExtraError, Parameters, som_clusters
 from ..quality.calibration import Calibration, calibrate
 from ..quality.evaluation import contestants, evaluate, shuffled, warm_up
 from ..quality.labels import MODES, LabelledSet

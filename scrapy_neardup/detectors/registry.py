@@ -77,14 +77,13 @@ def _lexicon(config: Config) -> Lexicon:
 
 
 def _feature_code() -> Detector:
-    from ..papers.feature_codes.feature_code import FeatureCode
+    from ..papers.feature_code import FeatureCode
 
     return FeatureCode()
 
 
 def _dwdcs(config: Config) -> Detector:
-    from ..papers.concepts.dwdcs import DWDCS
-    from ..papers.concepts.thesaurus import Concepts, builtin
+    from ..papers.dwdcs import DWDCS, Concepts, builtin
 
     try:
         concepts = Concepts.load(*config.synonyms) if config.synonyms else builtin()
@@ -94,7 +93,7 @@ def _dwdcs(config: Config) -> Detector:
 
 
 def _dwswn() -> Detector:
-    from ..papers.concepts.dwdcs import DWSWN
+    from ..papers.dwdcs import DWSWN
 
     return DWSWN()
 

@@ -1,13 +1,20 @@
 """Run `dedupe` on Apache Spark, for archives that are too large for one machine.
 
-Signatures, verification and verdicts are those of `scrapy neardup dedupe`. See docs/spark.md.
+1. `source` numbers the rows in the order in which `dedupe` would decide on them.
+2. `Worker.sign` makes the record of each row, as everywhere, and a row of a table with what documents may share.
+3. `Job` pairs documents that share something; `Worker.compare` keeps the pairs that may be copies or siblings.
+4. `Job` joins the pairs to connected components, and the pages of a site that has such pairs to its component.
+5. `Worker.decide` lets the `Deduplicator` claim the rows of each component in order. All that its verdicts depend on is
+   in the component, so they are those of one `dedupe` of all rows, however Spark distributes the work.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..feeds.json_text import json_text
 from ..settings import Config
+from ..verdict import UNIQUE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -15,7 +22,7 @@ if TYPE_CHECKING:
 VERDICT = "neardup"
 """The column that `dedupe` adds. Its fields are those of an item's tag."""
 FIELDS = (
-    "id string, status string, duplicate_of string, original string, detector string, hamming int, resemblance double,"
+    "status string, duplicate_of string, original string, detector string, hamming int, resemblance double,"
     " containment double, length_ratio double, kind string, copies int, changed boolean"
 )
 
@@ -31,13 +38,13 @@ def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = 
     """
     from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
-    from .decisions import VERDICT as SAID
-    from .inputs import NUMBER, ROW, of_frame
     from .job import Job
+    from .source import NUMBER, ROW, of_frame
 
     source = of_frame(rows, order)
     with Job(source, Config.from_keywords(settings).ignoring(order), id_field) as job:
+        value = F.coalesce("value", F.lit(json_text(UNIQUE.tag())))
+        said = job.records.select(NUMBER).join(job.duplicates(), NUMBER, "left")
         # Spark removes a checkpoint when nothing refers to the frame any more. It does not remove a persisted frame.
-        said = job.verdicts().localCheckpoint()
-    verdicts = said.where(F.col("kind") == SAID).select(NUMBER, F.from_json("value", FIELDS).alias(VERDICT))
-    return source.frame.join(verdicts, NUMBER, "left").select(f"{ROW}.*", VERDICT)
+        verdicts = said.select(NUMBER, F.from_json(value, FIELDS).alias(VERDICT)).localCheckpoint()
+    return source.join(verdicts, NUMBER, "left").select(f"{ROW}.*", VERDICT)

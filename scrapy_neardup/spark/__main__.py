@@ -7,21 +7,23 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from scrapy_neardup.commands.options import add_fields, with_fields
 from scrapy_neardup.feeds import FeedError
 from scrapy_neardup.settings import Config, ConfigError
-from scrapy_neardup.text.extractors import ExtractorError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NAME = "scrapy_neardup.spark"
 EXAMPLES = """examples:
   python -m scrapy_neardup.spark archive.parquet -o unique.parquet --duplicates duplicates
-  python -m scrapy_neardup.spark 'crawl-*.jsonl.gz' -o unique --id-field id --export held.jsonl.gz
-  scrapy neardup import held.jsonl.gz --store held.sqlite
+  python -m scrapy_neardup.spark 'crawl-*.jsonl.gz' -o unique --id-field id --text-field body
 """
-_OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:Config|Extractor|Feed)Error: (.+)$", re.MULTILINE)
+_OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:Config|Feed|Process)Error: (.+)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 
@@ -32,26 +34,23 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{NAME}: {message}\n")
 
 
+def setting(given: str) -> list[str]:
+    name, value = given.split("=", 1)
+    return [name, value]
+
+
 def parser() -> argparse.ArgumentParser:
-    made = Parser(
-        prog=f"python -m {NAME}",
-        description="remove duplicates from archives on Apache Spark",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    made.add_argument("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz, or Parquet")
+    shown = argparse.RawDescriptionHelpFormatter
+    what = "remove duplicates from archives on Apache Spark"
+    made = Parser(f"python -m {NAME}", description=what, epilog=EXAMPLES, formatter_class=shown, allow_abbrev=False)
+    add = made.add_argument
+    add("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz, or Parquet")
     add_fields(made)
-    made.add_argument(
-        "--format", choices=("jsonl", "parquet"), help="the format of the feeds, if their names don't tell it"
-    )
-    made.add_argument("-o", "--output", required=True, metavar="OUT", help="write the kept rows to this folder")
-    made.add_argument("--duplicates", metavar="FOLDER", help="write each dropped row with the reason, as JSON lines")
-    made.add_argument("--export", metavar="FILE", help="a file for `scrapy neardup import`: JSON lines, also .gz")
-    made.add_argument("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
-    made.add_argument(
-        "-s", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a setting, NEARDUP_…"
-    )
+    add("--format", choices=("jsonl", "parquet"), help="the format of the feeds, if their names don't tell it")
+    add("-o", "--output", required=True, metavar="OUT", help="write the kept rows to this folder")
+    add("--duplicates", metavar="FOLDER", help="write each dropped row with the reason, as JSON lines")
+    add("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
+    add("-s", type=setting, action="append", default=[], metavar="NEARDUP_…=VALUE", help="a setting")
     return made
 
 
@@ -60,15 +59,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
         return _refuse(f"{error}; pip install 'scrapy-neardup[spark]'")
-    from scrapy_neardup.spark.command import run
-
     if "SPARK_ENV_LOADED" not in os.environ:  # without spark-submit, which sets the Python of the workers
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
-        print(run(opts, _config(opts)), file=sys.stderr)
-    except (ConfigError, ExtractorError, FeedError) as error:
+        config = with_fields(Config.from_settings(dict(opts.s)), opts)
+        config = replace(config, detectors=opts.detectors) if opts.detectors else config
+        active = SparkSession.getActiveSession()
+        with nullcontext(active) if active else SparkSession.builder.appName("scrapy-neardup").getOrCreate() as spark:
+            print(run(spark, opts, config), file=sys.stderr)
+    except (ConfigError, FeedError) as error:
         return _refuse(str(error))
     except KeyboardInterrupt:
         return 130
@@ -77,15 +79,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _config(opts: argparse.Namespace) -> Config:
-    settings = {}
-    for setting in opts.settings:
-        name, given, value = setting.partition("=")
-        if not given:
-            raise ConfigError(f"-s {setting}: allowed is NAME=VALUE")
-        settings[name] = value
-    config = with_fields(Config.from_settings(settings), opts)
-    return replace(config, detectors=opts.detectors) if opts.detectors else config
+def run(spark: SparkSession, opts: argparse.Namespace, config: Config) -> str:
+    """Run the job that the options describe, and return a summary in one line."""
+    from pyspark.errors import AnalysisException
+
+    from scrapy_neardup.spark.job import Job
+    from scrapy_neardup.spark.source import NUMBER, ROW, read
+
+    for folder in filter(None, (opts.output, opts.duplicates)):
+        with suppress(AnalysisException):  # raised for a new folder; without this, Spark looks only at the end
+            spark.read.option("recursiveFileLookup", True).text(folder)
+            raise FeedError(f"{folder}: exists already; allowed is a new folder")
+    numbered, rows = read(spark, opts.feeds, opts.format)
+    with Job(numbered, config, opts.id_field) as job:
+        if opts.text_field and rows and job.records.isEmpty():
+            raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
+        dropped = job.duplicates()
+        kept = numbered.join(dropped.select(NUMBER), NUMBER, "left_anti")
+        if dict(kept.dtypes)[ROW] == "binary":
+            kept.selectExpr(f"cast({ROW} as string)").write.text(opts.output)
+        else:
+            kept.select(f"{ROW}.*").write.parquet(opts.output)
+        if opts.duplicates:
+            dropped.orderBy(NUMBER).select("value").write.text(opts.duplicates)
+        duplicates = dropped.count()
+    return f"{rows} rows, {rows - duplicates} kept, {duplicates} duplicates"
 
 
 def _why(error: Exception) -> str:

@@ -1,119 +1,133 @@
-"""Run the stages of a `dedupe` on Spark: signatures, pairs, components and decisions."""
+"""Find the components of documents that may repeat one another, and have each decided on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import Any, TypeVar
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
 from ..detectors.registry import build_detectors
-from ..matching.evidence import Rule
-from ..settings import Config
-from . import decisions as deciding
-from . import signatures as signing
-from .components import components
-from .inputs import NUMBER, Source
-from .pairs import edges, stars
+from ..index.kinds import NEWEST, Equal, Near
+from ..index.row_index import BLOCK_BITS, flips, most_flips
+from ..settings import Config, ConfigError
+from .source import NUMBER
+from .worker import DUPLICATES, PAIRS, RECORDS, Worker
 
-T = TypeVar("T")
-
-LARGEST = 100_000
-"""The maximum number of documents in a component with all pages of its sites, which are needed to recognise siblings.
-
-A component that would be larger includes only similar pages.
-"""
+CROWD = 1024  # values of a bucket to pair; a bucket with more values means a common template
+LARGEST = 100_000  # documents in a component with all pages of its sites; a larger one has only similar pages
 
 
-SHARE = 50_000
-"""The number of documents in a shuffle partition. With few documents, partitions are smaller, one for each core."""
-_PARTITIONS = "spark.sql.shuffle.partitions"
+class Job(ExitStack):
+    """Decides on numbered rows. Use it in a `with` block, at whose end it drops its caches."""
 
+    def __init__(self, rows: DataFrame, config: Config, id_field: str | None = None) -> None:
+        super().__init__()
+        config = replace(config.ignoring(id_field), store=None)
+        indexes = {detector.name: detector.index() for detector in build_detectors(config)}
+        if own := [name for name, index in indexes.items() if not isinstance(index, (Equal, Near))]:
+            what = "its own index, which Spark can't use; allowed are detectors with the index `Equal`, and `simhash`"
+            raise ConfigError(f"NEARDUP_DETECTORS: {own[0]!r} has {what}")
+        self._most = max([NEWEST, *(each.newest for each in indexes.values() if isinstance(each, Equal))])
+        self._distance = next((each.distance for each in indexes.values() if isinstance(each, Near)), None)
+        self._rows = rows
+        self._worker = Worker(config, id_field)
+        self.records = self._keep(rows.rdd.mapPartitions(self._worker.sign).toDF(RECORDS))
 
-class Job:
-    """Decides on the rows of a source. Use a job in a `with` block, which caches intermediate results until it ends.
-
-    Within the block, the number of shuffle partitions depends on the number of documents. Spark's default of 200 costs
-    too much for few documents, and makes partitions too large for many documents.
-    """
-
-    def __init__(self, source: Source, config: Config, id_field: str | None = None) -> None:
-        self._source = source
-        self._config = replace(config.ignoring(id_field), store=None)
-        self.detectors = build_detectors(self._config)
-        self._ways = signing.Ways.of(self.detectors)
-        self._id_field = id_field
-        self._kept: list[DataFrame] = []
-        work = partial(signing.sign_rows, config=self._config, id_field=id_field)
-        self._records = self._keep(self._made(source.frame, work, signing.SCHEMA))
-        self._spark = source.frame.sparkSession
-        self._partitions = str(self._spark.conf.get(_PARTITIONS))  # always has a value
-
-    @cached_property
-    def documents(self) -> int:
-        """The number of rows with text. Raises an error if a row can't be read or signed."""
-        return int(self._records.count())
-
-    def verdicts(self, began: float = 0.0, run: str = "") -> DataFrame:
-        """Return the verdicts on all documents, with the columns of `decisions.SCHEMA`.
-
-        `began`: the time of the first document, in seconds since the epoch. `run`: the id of a run to export. If given,
-        the rows of the export are returned too.
-        """
-        parts = max(self._spark.sparkContext.defaultParallelism, self.documents // SHARE)
-        self._spark.conf.set(_PARTITIONS, parts)
-        members = self._components()
-        rows = self._with_texts(self._records.join(members, "number", "left"), members)
-        rows = rows.withColumn("component", F.coalesce("component", "number"))
-        rows = rows.repartition("component").sortWithinPartitions("component", "number")
-        work = partial(_decided, config=self._config, began=began, run=run)
-        return self._keep(rows.rdd.mapPartitions(work).toDF(deciding.SCHEMA))
-
-    def __enter__(self) -> Job:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Unpersist the cached DataFrames, and restore the session's number of partitions."""
-        self._spark.conf.set(_PARTITIONS, self._partitions)
-        for frame in self._kept:
-            frame.unpersist()
+    def duplicates(self) -> DataFrame:
+        """Return the columns `DUPLICATES` of documents that repeat earlier ones. All other documents are unique."""
+        rows = self._rows.join(self._components(), NUMBER)
+        rows = rows.repartition("component").sortWithinPartitions("component", NUMBER)
+        return self._keep(rows.rdd.mapPartitions(self._worker.decide).toDF(DUPLICATES))
 
     def _keep(self, frame: DataFrame) -> DataFrame:
-        self._kept.append(frame.persist())
-        return frame
+        self.callback(frame.unpersist)
+        return frame.persist()
 
-    def _made(self, frame: DataFrame, work: Callable[[Iterable[Any]], Iterator[Any]], schema: str) -> DataFrame:
-        read = self._source.reader
-        return frame.rdd.mapPartitions(lambda rows: work(map(read, rows))).toDF(schema)
+    def _pairs(self) -> DataFrame:
+        """Return pairs that connect all documents that may repeat each other. Of those with equal texts, only the first
+        is compared with others."""
+        copies = stars(self.records, "exact")
+        heads = self.records.join(copies.select(F.col("b").alias(NUMBER)), NUMBER, "left_anti")
+        pairs = previous(heads.select(NUMBER, F.explode("keys").alias("value")), self._most)
+        if self._distance is not None:
+            values = heads.select(NUMBER, F.col("simhash").alias("value")).where("value is not null")
+            crowd = max(CROWD, 4 * self.records.count() >> BLOCK_BITS)
+            pairs = pairs.union(near(values, self._distance, crowd))
+        pairs = pairs.union(copies).union(stars(self.records, "page")).distinct()
+        for side in "ab":
+            columns = [F.col(name).alias(f"{name}_{side}") for name in ("record", "page", "site")]
+            pairs = pairs.join(self.records.select(F.col(NUMBER).alias(side), *columns), side)
+        return self._keep(pairs.rdd.mapPartitions(self._worker.compare).toDF(PAIRS))
 
     def _components(self) -> DataFrame:
-        """Return the component of each document that may repeat another document, or be repeated by one."""
-        rule = Rule.from_config(self._config)
-        found = self._keep(edges(self._records, self._ways, rule, self.documents))
-        members = components(found)
-        sites = self._keep(found.where("site is not null").select("site").distinct())
-        return self._keep(members if sites.isEmpty() else self._with_sites(members, sites))
+        """Return the component of each document that may repeat another document, or be repeated by one.
 
-    def _with_sites(self, members: DataFrame, sites: DataFrame) -> DataFrame:
-        """Add all pages of the given sites to the components. These pages are needed to recognise siblings."""
-        of_sites = stars(self._records.join(sites, "site", "left_semi"), "site")
-        alike = members.select(F.col("component").alias("a"), F.col("number").alias("b"))
+        If two pages of a site resemble each other, all pages of the site join their component, to recognise siblings.
+        """
+        pairs = self._pairs()
+        members = self._keep(components(pairs))
+        sites = self._keep(pairs.where("site is not null").select("site").distinct())
+        if sites.isEmpty():
+            return members
+        of_sites = stars(self.records.join(sites, "site", "left_semi"), "site")
+        alike = members.select(F.col("component").alias("a"), F.col(NUMBER).alias("b"))
         joined = components(alike.union(of_sites)).withColumnRenamed("component", "joined")
-        size = F.count("*").over(Window.partitionBy("joined"))
-        both = joined.withColumn("size", size).join(members, "number", "left")
-        component = F.when(F.col("size") <= LARGEST, F.col("joined")).otherwise(F.col("component"))
-        return both.select("number", component.alias("component"))
-
-    def _with_texts(self, rows: DataFrame, members: DataFrame) -> DataFrame:
-        """Add the texts of those documents that are in a component."""
-        wanted = members.select(F.col("number").alias(NUMBER))
-        source = self._source.frame.join(wanted, NUMBER, "left_semi")
-        texts = self._made(source, partial(signing.texts, config=self._config), "number long, text binary")
-        return rows.join(texts, "number", "left")
+        sized = joined.selectExpr("*", "count(*) over (partition by joined) size").join(members, NUMBER, "left")
+        component = f"if(size <= {LARGEST}, joined, component) component"
+        return sized.selectExpr(NUMBER, component).where("component is not null")
 
 
-def _decided(rows: Iterable[Any], config: Config, began: float, run: str) -> Iterator[deciding.Said]:
-    return deciding.decide((row.asDict() for row in rows), config, began, run)
+def stars(records: DataFrame, column: str) -> DataFrame:
+    """Pair each document with the first document that has the same value in a column."""
+    first = F.expr(f"min({NUMBER}) over (partition by {column})").alias("a")
+    return records.where(F.col(column).isNotNull()).select(first, F.col(NUMBER).alias("b")).where("a < b")
+
+
+def previous(values: DataFrame, most: int) -> DataFrame:
+    """Pair each document with earlier documents that have the same value: with the last `most` of them."""
+    before = f"(partition by value order by {NUMBER} rows between {most} preceding and 1 preceding)"
+    found = values.selectExpr(f"collect_list({NUMBER}) over {before} found", f"{NUMBER} b")
+    return found.selectExpr("explode(found) a", "b")
+
+
+def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
+    """Pair documents that have different values within a Hamming distance (see `row_index`).
+
+    Only the first `NEWEST` documents of each value are paired, and only the first `crowd` values of each bucket.
+    """
+    numbers = F.slice(F.sort_array(F.collect_list(NUMBER)), 1, NEWEST).alias("numbers")
+    ways = [(place, flip) for place, most in enumerate(most_flips(distance)) for flip in flips(most)]
+    table = values.sparkSession.createDataFrame(ways, "place int, flip long")
+    bits = f"shiftrightunsigned(value, {BLOCK_BITS} * place) & {(1 << BLOCK_BITS) - 1}"
+    block = F.expr(f"(({bits}) ^ flip) | shiftleft(place, {BLOCK_BITS})")
+    probes = values.groupBy("value").agg(numbers).crossJoin(F.broadcast(table)).withColumn("block", block)
+    rank = "row_number() over (partition by block order by numbers[0]) rank"
+    entries = probes.where("flip = 0").selectExpr("*", rank).where(f"rank <= {crowd}")
+    found = probes.alias("p").join(entries.alias("e"), "block").where("e.numbers[0] < p.numbers[0]")
+    found = found.where(f"bit_count(p.value ^ e.value) <= {distance}").selectExpr("p.numbers p", "e.numbers e")
+    pairs = found.distinct().selectExpr("explode(p) p", "e").selectExpr("p", "explode(e) e")
+    return pairs.selectExpr("least(p, e) a", "greatest(p, e) b")
+
+
+def components(pairs: DataFrame) -> DataFrame:
+    """Return two columns: the `number` of each document in a pair, and its `component`, as its lowest number.
+
+    Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond: alternating
+    large-star, which links all higher neighbours of each node to its lowest one, and small-star, which links each node
+    and its lower neighbours to the lowest of these.
+    """
+    links, state = _links(pairs, "greatest(a, b)", "least(a, b)"), None
+    while state != (state := links.agg(F.count("*"), F.expr("bit_xor(xxhash64(high, low))")).first()):
+        both = links.union(links.select("low", "high")).toDF("node", "other")
+        large = both.selectExpr("node", "other", "least(node, min(other) over (partition by node)) lowest")
+        links = _links(large.where("other > node"), "other", "lowest")
+        small = links.selectExpr("array(high, low) ends", "min(low) over (partition by high) lowest")
+        links = _links(small.selectExpr("explode(ends) end", "lowest"), "end", "lowest").localCheckpoint()
+    tops = links.selectExpr(f"low {NUMBER}", "low component").distinct()
+    return links.selectExpr(f"high {NUMBER}", "low component").union(tops)
+
+
+def _links(rows: DataFrame, high: str, low: str) -> DataFrame:
+    return rows.selectExpr(f"{high} high", f"{low} low").where("high > low").distinct()

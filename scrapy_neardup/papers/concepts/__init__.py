@@ -1,1 +1,0 @@
-"""The algorithms DWDCS and DWSWN, with key concepts and small worlds."""

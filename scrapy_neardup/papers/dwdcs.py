@@ -1,0 +1,450 @@
+"""DWDCS and DWSWN, detectors for texts with similar key concepts at similar places.
+
+曹玉娟 et al. 2011, 基于概念和语义网络的近似网页检测算法. Sections and formulas are numbered as in the paper.
+
+The terms of a text are its stemmed words without stop words. Terms of one meaning are one concept, named after one of
+them. Concepts that stand close together in a sentence are neighbours in a network, which is a small world. Key concepts
+are those that, if removed, lengthen the paths between the others most. Their positions are the fingerprints of a text,
+and an inverted index finds texts with similar ones. synonyms/NOTICE.en and synonyms/NOTICE.zh describe the origin and
+the licences of the built-in synonyms.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import math
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
+from importlib import resources
+from importlib.metadata import version
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..document import Document
+from ..fingerprints.hashes import hash_text
+from ..index.kinds import distinct
+from ..index.unions import Unions
+from ..text.tokens import SCHEME as TOKENS
+from ..text.tokens import normalize, tokenize
+
+LANGUAGES = ("en", "zh")
+THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md explains this value
+LARGEST = 64  # the maximum number of words in a group; larger groups are lists (cities, plants), not synonyms
+REACH = 2  # the maximum distance between joined terms
+CANDIDATES, KEY_CONCEPTS = 30, 20  # l and p of the paper
+MIN_CONCEPTS = 20  # concepts in the main part of the network; with fewer, all of them would be key concepts
+POSITION_BITS = 24
+OCCURRENCES = 16  # the maximum number of occurrences of a concept, the first ones; each becomes a fingerprint
+COSINE = 0.9  # Sim_thr of the paper
+SPREAD = 0.1  # S_thr as a share of the words, the best in bench/dwdcs.py; the paper gives no value
+
+# Only an empty line ends a paragraph, since the end of a line may be within a sentence.
+_END = re.compile(r"[。！？!?；;…]+|\.(?=\s|$)|\n\s*\n")
+_CILIN = re.compile(r"[A-L][a-z]\d\d[A-Z]\d\d[=#@] ?")
+_OMW = re.compile(r"(\d{8}-[a-z])\t(\S+)\t")
+_WORDNET = re.compile(r"\d{8} \d\d [nvasr] [0-9a-f]{2} ")
+_LAST = (1 << POSITION_BITS) - 1
+
+T = TypeVar("T")
+Graph: TypeAlias = dict[str, set[str]]
+"""The neighbours of each node: ξ in section 3.2.2, step 3, is 1 for these."""
+Vector: TypeAlias = Mapping[int, Sequence[int]]
+"""The ascending positions of each concept: the rows of formula 8."""
+Places: TypeAlias = npt.NDArray[np.intp]
+
+
+def sentences(text: str) -> Iterator[list[tuple[str, int]]]:
+    """Yield the terms of each sentence in order, and for each the number of words before it, with stop words.
+
+    Stop words and figures are left out, since they name no concept. Section 3.1. The paper uses phrases too. Here only
+    single words are used, as in the paper's example of key concepts: phrases need a tagger for each language.
+    """
+    dropped, begin = stop_words(), 0
+    for sentence in _END.split(text):
+        words = tokenize(sentence)
+        kept = [(place, word) for place, word in enumerate(words) if word not in dropped and not word[0].isdigit()]
+        yield [(stem(word), begin + place) for place, word in kept]
+        begin += len(words)
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        message = "the detectors dwdcs and dwswn need more packages: pip install 'scrapy-neardup[dwdcs]'"
+        raise ModuleNotFoundError(message, name=error.name) from error
+
+
+@lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """Return the stem of a word by Porter's second algorithm. Words with other letters than a to z are unchanged."""
+    if not (word.isascii() and word.isalpha()):
+        return word
+    with _extra():
+        from snowballstemmer.english_stemmer import EnglishStemmer
+    # A new stemmer for each call, since a stemmer holds the current word and is not thread-safe.
+    return str(EnglishStemmer().stemWord(word))
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    with _extra():
+        from stopwordsiso import stopwords
+    return frozenset(map(normalize, stopwords(LANGUAGES)))
+
+
+@dataclass(frozen=True)
+class Concepts:
+    """A map from terms to the names of their concepts."""
+
+    names: Mapping[str, str] = field(default_factory=dict)  # only those that differ; `of` knows the others
+
+    @cached_property
+    def id(self) -> str:
+        """Return 16 hexadecimal digits of the SHA-1 of the sorted map; `none` for an empty map."""
+        lines = "\n".join(f"{term}\t{self.names[term]}" for term in sorted(self.names))
+        return hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:16] if lines else "none"
+
+    def of(self, term: str) -> str:
+        """Return the name of the concept of a term; the term itself if it has no synonyms."""
+        return self.names.get(term, term)
+
+    @classmethod
+    def load(cls, *paths: str | os.PathLike[str], threshold: float = THRESHOLD) -> Concepts:
+        """Return the concepts in files of synonyms, whatever the order of the files.
+
+        A line is a group of words between tabs, or is of 同义词词林, an Open Multilingual Wordnet .tab file or a data
+        file of Princeton's WordNet. Lines that begin with `# ` or two blanks are comments. Raise OSError for an
+        unreadable file, ValueError for one that is not text in UTF-8 or GB 18030 or has no group of synonyms.
+        """
+        return _load(tuple(sorted({os.fspath(path) for path in paths})), threshold)  # which a process reads once
+
+
+@cache
+def builtin() -> Concepts:
+    """Return the built-in concepts, English and simplified Chinese. They are stored merged at the default threshold."""
+    folder = resources.files(__package__).joinpath("synonyms")
+    names: dict[str, str] = {}
+    for language in ("en", "zh"):  # no term is in both
+        for line in gzip.decompress(folder.joinpath(f"{language}.txt.gz").read_bytes()).decode().splitlines():
+            name, *others = line.split("\t")
+            names.update(dict.fromkeys(others, name))
+    return Concepts(names)
+
+
+@cache
+def _load(paths: tuple[str, ...], threshold: float) -> Concepts:
+    groups = [group for path in paths for group in read_groups(path)]
+    return Concepts(merge(groups, threshold))
+
+
+def read_groups(path: str) -> list[frozenset[str]]:
+    """Return the groups of synonyms in a file, each with two or more terms. Raise OSError or ValueError."""
+    numbered: dict[str, set[str]] = defaultdict(set)
+    for number, line in enumerate(_text(path).splitlines()):
+        for key, word in _entries(line, str(number)):
+            if word.isalnum():  # neither phrase nor affix: a term is one word
+                numbered[key].add(stem(normalize(word)))
+    groups = [frozenset(group) for group in numbered.values() if 1 < len(group) <= LARGEST]
+    if not groups:
+        raise ValueError(f"{path}: the file has no group of synonyms")
+    return groups
+
+
+def _text(path: str) -> str:
+    data = Path(path).read_bytes()
+    for encoding in ("utf-8-sig", "gb18030"):
+        with suppress(UnicodeDecodeError):
+            return data.decode(encoding)
+    raise ValueError(f"{path}: the file is not text in UTF-8 or GB 18030")
+
+
+def _entries(line: str, number: str) -> Iterator[tuple[str, str]]:
+    """Yield each word of a line with the key of its group."""
+    if match := _CILIN.match(line):  # groups marked `#` or `@` are no synonyms
+        yield from ((number, word) for word in line[match.end() :].split() if "=" in match[0])
+    elif match := _OMW.match(line):
+        if match[2].split(":")[-1] == "lemma":  # definitions and examples have lines too
+            yield match[1], line[match.end() :]
+    elif match := _WORDNET.match(line):
+        words = line.split(" ")
+        count = int(words[3], 16)
+        yield from ((number, word) for word in words[4 : 4 + 2 * count : 2])
+    elif not line.startswith(("# ", "  ")):
+        yield from ((number, word) for word in line.split("\t"))
+
+
+def merge(groups: Iterable[frozenset[str]], threshold: float) -> dict[str, str]:
+    """Return, for each term that is merged into another term, the name of its concept.
+
+    The meaning of a term t is Con(t), all terms of the groups that contain t (formula 5; for single words, formula 6 is
+    the same). Two terms have the same meaning if their Rel (formula 7) is above the threshold, Rel_thr. Terms are taken
+    in the order of code points. A term without a concept becomes the name of a new concept, which contains all other
+    terms with the same meaning that have no concept yet. So a chain of close meanings does not become one concept, and
+    names depend on the groups alone. Section 3.2.1.
+    """
+    con: dict[str, set[str]] = defaultdict(set)
+    for group in groups:
+        for term in group:
+            con[term] |= group  # formula 5
+    names: dict[str, str] = {}
+    for term in sorted(con):
+        if term not in names:
+            # Con is symmetric: the intersection of Con(t) and Con(u) are the terms whose Con has both.
+            overlaps = Counter(other for between in con[term] for other in con[between] if other not in names)
+            related = (o for o, overlap in overlaps.items() if rel(overlap, len(con[term]), len(con[o])) > threshold)
+            names |= dict.fromkeys(related, term)
+    return {term: name for term, name in names.items() if term != name}
+
+
+def rel(overlap: int, a: int, b: int) -> float:
+    """Return Rel, the similarity of two terms, given the sizes of their Con sets and of the overlap of these sets.
+    Formula 7."""
+    return overlap / ((a + b) / 2)
+
+
+def co_occurrence(sentences: Iterable[Sequence[str]]) -> Graph:
+    """Return the network of terms. Terms at most `REACH` places apart in a sentence are neighbours.
+    Section 3.2.2, steps 1 to 3, with f_thr = 0: a term with one occurrence is a node too."""
+    graph: Graph = {}
+    for terms in sentences:
+        for term in terms:
+            graph.setdefault(term, set())
+        for distance in range(1, REACH + 1):
+            for one, other in zip(terms, terms[distance:], strict=False):
+                if one != other:
+                    graph[one].add(other)
+                    graph[other].add(one)
+    return graph
+
+
+def main_part(graph: Graph) -> Graph:
+    """Return the largest connected part of a graph, in a tie the first; {} for no nodes. Section 3.2.2, step 4."""
+    unions: Unions[str] = Unions()
+    for node, others in graph.items():
+        unions.join(node, *others)
+    best = max(unions.clusters() or [[*graph][:1]], key=len)
+    kept = set(best)
+    return {node: others for node, others in graph.items() if node in kept}
+
+
+def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, int]) -> list[str]:
+    """Return up to `wanted` nodes of a connected graph. Nodes that lengthen the mean path most if removed come first.
+
+    Only the `candidates` nodes with the most neighbours are tried. Ties are ordered by degree, then by `counts`
+    (occurrences in the text), highest first, then by name. Section 3.3.
+    """
+    hubs = sorted(graph, key=lambda node: (-len(graph[node]), -counts[node], node))[:candidates]
+    # CB = d without the node - d. The number of pairs and d are equal for all nodes, so path sums give the same order.
+    sums = dict(zip(hubs, path_sums(graph, hubs), strict=True))
+    return sorted(hubs, key=lambda hub: (-sums[hub], -len(graph[hub]), -counts[hub], hub))[:wanted]
+
+
+def path_sums(graph: Graph, removed: Sequence[str | None]) -> list[int]:
+    """Return, for each node in `removed`, the sum of all shortest paths without this node; for None, with all nodes.
+
+    Each pair counts twice, once from either end. A pair without a path counts as much as the longest remaining path.
+    """
+    if not graph:
+        return [0] * len(removed)
+    places = {node: place for place, node in enumerate(graph)}
+    # Each node is its own neighbour, so that reached nodes stay reached.
+    neighbours = [[places[node], *sorted(map(places.__getitem__, graph[node]))] for node in graph]
+    flat = np.fromiter(chain.from_iterable(neighbours), np.intp)
+    starts = np.cumsum([0, *map(len, neighbours[:-1])])
+    return [_path_sum(flat, starts, None if node is None else places[node]) for node in removed]
+
+
+def _path_sum(neighbours: Places, starts: Places, removed: int | None) -> int:
+    place = np.arange(len(starts))
+    within = np.zeros((len(starts), -(-len(starts) // 64)), np.uint64)  # row i: the nodes within a distance of node i
+    within[place, place // 64] = np.uint64(1) << (place % 64).astype(np.uint64)
+    gone = slice(0, 0) if removed is None else removed
+    within[gone] = 0
+    nodes = len(starts) - (removed is not None)
+    total, reached, before = 0, nodes, 0
+    while reached > before:
+        # A pair at distance d is out of reach at each of the distances 0 … d - 1.
+        total += nodes * nodes - reached
+        within = np.bitwise_or.reduceat(within[neighbours], starts, axis=0)
+        within[gone] = 0
+        before, reached = reached, int(np.bitwise_count(within).sum(dtype=np.int64))
+    return total - (nodes * nodes - reached)  # the last step reached no further node
+
+
+def pack(positions: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
+    """Return a fingerprint for each occurrence of a concept: 40 bits of the concept's hash, then 24 of the position.
+
+    `positions` has the ascending positions of each concept. The first `OCCURRENCES` of each are used.
+    A position of more than 24 bits becomes the largest one of 24 bits. Formula 8.
+    """
+    return tuple(
+        hash_text(concept) & ~_LAST | min(position, _LAST)
+        for concept, places in positions.items()
+        for position in places[:OCCURRENCES]
+    )
+
+
+def unpack(fingerprints: Iterable[int]) -> dict[int, list[int]]:
+    """Return the positions of each concept, by 40 bits of the concept's hash. This is the inverse of `pack`."""
+    groups = groupby(sorted(fingerprints), key=lambda value: value >> POSITION_BITS)
+    return {concept: [value & _LAST for value in values] for concept, values in groups}
+
+
+def cosine(dot: int, square_a: int, square_b: int) -> float:
+    """Return the cosine of two vectors, given their dot product and squared lengths; 0.0 if a vector is empty. Formula
+    9, whose left half lacks the square root. The weight of a concept is its number of occurrences."""
+    return dot / math.sqrt(square_a * square_b) if square_a and square_b else 0.0
+
+
+def spread(a: Vector, b: Vector) -> float:
+    """Return the mean spread of the shifts of common concepts, in words; 0.0 if no concept is common. Formula 13. The
+    shifts of a concept are the distances between its n-th occurrences in the two texts."""
+    shared = a.keys() & b.keys()
+    return math.fsum(_spread(a[concept], b[concept]) for concept in shared) / len(shared) if shared else 0.0
+
+
+def span(a: Vector, b: Vector) -> int:
+    """Return the highest position of two vectors plus one; 0 if both are empty."""
+    return max((positions[-1] + 1 for vector in (a, b) for positions in vector.values()), default=0)
+
+
+def _spread(a: Sequence[int], b: Sequence[int]) -> float:
+    """Return the spread of the shifts of one concept, a standard deviation, by formulas 10 to 12.
+
+    The paper uses absolute distances for the mean (formula 11) and signed distances for the deviation (formula 12). If
+    one text has an additional passage at its beginning, the result then depends on the order of the texts. Here both
+    formulas use signed distances.
+    """
+    distances = [one - other for one, other in zip(a, b, strict=False)]  # formula 10: δP
+    mean = math.fsum(distances) / len(distances)  # formula 11: AVG
+    return math.sqrt(math.fsum((distance - mean) ** 2 for distance in distances) / len(distances))  # formula 12: S
+
+
+class ConceptIndex(Generic[T]):
+    """Finds documents with similar key concepts at similar places, in the order of arrival.
+
+    Concepts are similar if the cosine of their counts is above `least_cosine`. Places are similar if the spread of
+    their shifts, divided by the number of words that the texts span, is below `most_spread`. In the paper, S_thr is a
+    number of words. Here it is a share of the words, since in a long text one more occurrence of a concept shifts the
+    later occurrences farther. Section 3.5.
+    """
+
+    def __init__(self, least_cosine: float, most_spread: float) -> None:
+        self._least_cosine = least_cosine
+        self._most_spread = most_spread
+        # By number: a document, its fingerprints, and the squared length of the vector of its counts
+        self._entries: dict[int, tuple[T, npt.NDArray[np.uint64], int]] = {}
+        self._postings: dict[int, dict[int, int]] = {}  # by concept and document number: the count of the concept
+        self._next = 0
+
+    def add(self, fingerprints: Sequence[int], document: T) -> None:
+        if vector := unpack(fingerprints):
+            self._entries[self._next] = document, np.array(fingerprints, np.uint64), _square(vector)
+            for concept, positions in vector.items():
+                self._postings.setdefault(concept, {})[self._next] = len(positions)
+            self._next += 1
+
+    def remove(self, fingerprints: Sequence[int], document: T) -> None:
+        rarest = min((self._postings.get(concept, {}) for concept in unpack(fingerprints)), key=len, default={})
+        for number in [number for number in rarest if self._entries[number][0] is document]:
+            for concept in unpack(self._entries.pop(number)[1].tolist()):
+                del self._postings[concept][number]
+                if not self._postings[concept]:
+                    del self._postings[concept]
+
+    def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
+        wanted = unpack(fingerprints)
+        near = (number for number in sorted(self._candidates(wanted)) if self._is_near(wanted, number))
+        return distinct(self._entries[number][0] for number in near)
+
+    def _candidates(self, wanted: Vector) -> set[int]:
+        """Return the numbers of all documents that may be similar. Each of them has one of the rarest concepts.
+
+        In the paper, step 3, the first n dimensions by rank are looked up. Here the rarest concepts are. If a document
+        has none of them, its cosine is at most the length of the rest of the vector, divided by that of the whole
+        vector. When this bound falls to the least cosine, no more lookups are needed.
+        """
+        rest = _square(wanted)
+        enough = self._least_cosine**2 * rest * (1 - 1e-9)
+        found: set[int] = set()
+        for concept in sorted(wanted, key=lambda concept: (len(self._postings.get(concept, ())), concept)):
+            if rest <= enough:
+                break
+            found.update(self._postings.get(concept, ()))
+            rest -= len(wanted[concept]) ** 2
+        return found
+
+    def _is_near(self, wanted: Vector, number: int) -> bool:
+        """Return whether the cosine (formula 9) is above Sim_thr, and S (formula 13), as a share of the words, is below
+        S_thr: steps 6 to 9."""
+        _, fingerprints, square = self._entries[number]
+        dot = sum(len(places) * self._postings.get(concept, {}).get(number, 0) for concept, places in wanted.items())
+        if cosine(dot, _square(wanted), square) <= self._least_cosine:
+            return False
+        held = unpack(fingerprints.tolist())
+        return spread(wanted, held) / span(wanted, held) < self._most_spread
+
+
+def _square(vector: Vector) -> int:
+    return sum(len(positions) ** 2 for positions in vector.values())
+
+
+def concept_fingerprints(
+    text: str, concepts: Concepts, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS
+) -> tuple[int, ...]:
+    """Return a fingerprint for each occurrence of a key concept; () for a text with too few. Sections 3.2 to 3.4."""
+    named = [[(concepts.of(term), position) for term, position in sentence] for sentence in sentences(text)]
+    graph = main_part(co_occurrence([concept for concept, _ in sentence] for sentence in named))
+    if len(graph) < MIN_CONCEPTS:
+        return ()
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for concept, position in chain.from_iterable(named):
+        positions[concept].append(position)
+    counts = {concept: len(places) for concept, places in positions.items()}
+    return pack({node: positions[node] for node in key_nodes(graph, candidates, key_concepts, counts)})
+
+
+class DWDCS:
+    """Proposes documents with similar key concepts at similar places. Abstains from texts with few concepts.
+
+    Without the packages of the extra `dwdcs`, the constructor raises ModuleNotFoundError.
+    """
+
+    name = "dwdcs"
+    heavy = True
+
+    def __init__(self, concepts: Concepts, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS) -> None:
+        self.concepts = concepts
+        self.candidates = candidates
+        self.key_concepts = key_concepts
+        with _extra():
+            packages = " ".join(f"{name} {version(name)}" for name in ("snowballstemmer", "stopwordsiso"))
+        made_of = f"concepts {concepts.id} terms 1, {TOKENS} {packages}"
+        self.scheme = f"{self.name}/1 l {candidates} p {key_concepts} {made_of}"
+
+    def fingerprints(self, document: Document) -> tuple[int, ...]:
+        return concept_fingerprints(document.text, self.concepts, self.candidates, self.key_concepts)
+
+    def index(self) -> ConceptIndex[Any]:
+        return ConceptIndex(COSINE, SPREAD)
+
+
+class DWSWN(DWDCS):
+    """Works as DWDCS does, but on words instead of concepts: synonyms are not merged."""
+
+    name = "dwswn"
+
+    def __init__(self, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS) -> None:
+        super().__init__(Concepts(), candidates, key_concepts)

@@ -1,1 +1,0 @@
-"""Feature codes, which find documents with the same characters around a full stop."""

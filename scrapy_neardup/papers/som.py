@@ -1,0 +1,300 @@
+"""The self-organising map, which clusters a batch of documents by the weights of their terms.
+
+The paper is Wang, Liu, Zhang 2011, An improved algorithm for removing duplicate web pages (in Chinese). Equations are
+numbered as in the paper. Equations 5 and 7 are misprinted there. Equation 5 is replaced by equation 6, which the paper
+calls equal to it, and equation 7 by the usual chi-square.
+
+As in the paper, a Kohonen map is trained on selected terms. The paper does not say which of the documents on near units
+are duplicates. Here the cosine of all their terms decides, since unrelated texts may share the few selected terms. The
+map is MiniSom's, from the extra `som`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..document import Document
+from ..index.unions import Unions
+from ..progress import watched
+from ..text.tokens import tokenize
+
+STEPS = 1000  # training steps, as in the paper for 50 to 100 pages
+STEPS_A_DOCUMENT = 10  # training steps for each document of a larger batch
+RATE = 0.9
+UNITS = 5.0  # units of the map for each square root of the number of documents: MiniSom's rule of thumb
+UNITS_A_DOCUMENT = 0.5  # the maximum; on a larger map, copies of one text would lie on distant units
+
+
+class MissingExtraError(ImportError):
+    """MiniSom is not installed. The message says how to install it."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of the clustering."""
+
+    title_weight: float = 2.0
+    """α of equation 4: the weight of a term in the title."""
+    chi_share: float = 0.5
+    """α of equation 8: the share of chi-square in the selection of terms, beside mutual information."""
+    terms: int = 3000
+    """The number of selected terms."""
+    similarity: float = 0.9
+    """The required cosine of two documents, over all their terms."""
+    seed: int = 1
+
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.intp]
+
+
+class Occurrences(NamedTuple):
+    """The terms of the documents: four arrays of equal length, with an entry for each term of each document."""
+
+    documents: Integers
+    """Document numbers from 0, ascending."""
+    terms: Integers
+    """Term numbers from 0, in the order of first occurrence."""
+    in_title: Floats
+    """The number of occurrences in the title."""
+    in_text: Floats
+    """The number of occurrences in the text."""
+    size: tuple[int, int]
+    """The numbers of documents and of terms."""
+
+
+def count_terms(documents: Iterable[Document]) -> Occurrences:
+    """Count the terms of documents, separately in titles and in texts. If there are no documents, the arrays are empty.
+
+    A document without text has no terms, whatever its title.
+    """
+    numbers: dict[str, int] = {}
+    entries: list[tuple[int, int, int, int]] = []
+    total = 0
+    for document in documents:
+        text = Counter(document.tokens)
+        title = Counter(tokenize(document.title) if text else ())
+        for term in dict.fromkeys((*title, *text)):
+            entries.append((total, numbers.setdefault(term, len(numbers)), title[term], text[term]))
+        total += 1
+    owners, terms, in_title, in_text = np.array(entries, dtype=np.intp).reshape(-1, 4).T
+    return Occurrences(owners, terms, in_title.astype(float), in_text.astype(float), (total, len(numbers)))
+
+
+def document_frequencies(found: Occurrences) -> Integers:
+    """Return the document frequency of each term; shape (terms,)."""
+    return np.bincount(found.terms, minlength=found.size[1])
+
+
+def frequency_weights(found: Occurrences) -> Floats:
+    """Return CW of each entry: its component in the document's TF-IDF vector, scaled to length 1; shape (entries,).
+    Equation 2."""
+    idf = np.log(found.size[0] / document_frequencies(found) + 0.01)
+    weights = (found.in_title + found.in_text) * idf[found.terms]
+    squares = np.bincount(found.documents, weights**2, minlength=found.size[0])
+    lengths: Floats = np.sqrt(squares)[found.documents]
+    return weights / lengths
+
+
+def place_weights(found: Occurrences, title_weight: float) -> Floats:
+    """Return SW of each entry: the number of occurrences of the term, weighted; shape (entries,). Those in the title
+    have the weight α = `title_weight`, those in the text 1. Equations 3 and 4."""
+    return title_weight * found.in_title + found.in_text
+
+
+def term_weights(found: Occurrences, title_weight: float) -> Floats:
+    """Return the weight of each entry, ½ CW + ½ SW; shape (entries,). Equation 1."""
+    return frequency_weights(found) / 2 + place_weights(found, title_weight) / 2
+
+
+def mutual_information(both: Integers, with_term: Integers, in_class: int, total: int) -> Floats:
+    """Return log P(t|c) − log P(t) for each term t and a class c; −∞ for a term that the class lacks. Equation 6.
+
+    The arguments are numbers of documents: with the term and in the class, with the term, in the class, and in all.
+    """
+    ratio = (both / in_class) / (with_term / total)
+    return np.log(ratio, out=np.full(ratio.shape, -np.inf), where=ratio > 0)
+
+
+def chi_square(both: Integers, with_term: Integers, in_class: int, total: int) -> Floats:
+    """Return the chi-square of each term and a class; 0 if all documents have the term, or all are in the class.
+
+    The arguments are those of `mutual_information`. Equation 7.
+    """
+    t, c, tc = with_term / total, in_class / total, both / total
+    apart = tc * (1 - t - c + tc) - (t - tc) * (c - tc)
+    spread = t * (1 - t) * c * (1 - c)
+    return np.divide(total * apart**2, spread, out=np.zeros(spread.shape), where=spread > 0)
+
+
+def joint_score(found: Occurrences, classes: Integers, chi_share: float) -> Floats:
+    """Return the highest score E of each term in any class; shape (terms,).
+
+    `classes` has the class number of each document, from 0. The paper does not say how to combine the scores of a term
+    in several classes. Here the highest score counts, since a term distinguishes one class from the others.
+    Equation 8, α = `chi_share`, β = 1 − α.
+    """
+    with_term, sizes = document_frequencies(found), np.bincount(classes)
+    best: Floats = np.full(found.size[1], -np.inf)
+    for number, in_class in enumerate(sizes):
+        inside = found.terms[classes[found.documents] == number]
+        given = (np.bincount(inside, minlength=found.size[1]), with_term, int(in_class), found.size[0])
+        best = np.maximum(best, chi_share * chi_square(*given) + (1 - chi_share) * mutual_information(*given))
+    return best
+
+
+def highest(scores: Floats, count: int) -> Integers:
+    """Return the positions of the `count` highest scores, ascending. In a tie, the first positions are preferred."""
+    return np.sort(np.argsort(-scores, kind="stable")[:count])
+
+
+def unit_vectors(found: Occurrences, weights: Floats, selected: Integers) -> Floats:
+    """Return the weights of the selected terms in each document, scaled to length 1; shape (documents, selected).
+
+    A document without selected terms has only zeros. Equations 9 to 11.
+    """
+    columns = np.full(found.size[1], -1)
+    columns[selected] = np.arange(len(selected))
+    kept = columns[found.terms] >= 0
+    vectors = np.zeros((found.size[0], len(selected)))
+    vectors[found.documents[kept], columns[found.terms[kept]]] = weights[kept]
+    return normalized(vectors)
+
+
+def whole_vectors(found: Occurrences, weights: Floats, chosen: Integers) -> Floats:
+    """Return the weights of all terms in each chosen document, scaled to length 1; shape (chosen, their terms).
+    `chosen`: ascending document numbers."""
+    kept = np.isin(found.documents, chosen)
+    terms, columns = np.unique(found.terms[kept], return_inverse=True)
+    vectors = np.zeros((len(chosen), len(terms)))
+    vectors[np.searchsorted(chosen, found.documents[kept]), columns] = weights[kept]
+    return normalized(vectors)
+
+
+def normalized(vectors: Floats) -> Floats:
+    """Return vectors scaled to length 1. Vectors of length 0 stay unchanged. Equations 10 and 11."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    made: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return made
+
+
+def class_numbers(classes: Sequence[Hashable]) -> Integers:
+    """Return the number of each class, from 0 in the order of first occurrence."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in classes], dtype=np.intp)
+
+
+def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
+    """Return the class number of each document, for √(n/2) classes made by spherical k-means; shape (documents,).
+
+    It is deterministic: the first centres are documents at equal steps through the batch. A class may end up empty.
+    Dhillon, Modha 2001, Concept decompositions for large sparse text data using clustering, section 3.
+    """
+    count = max(1, round((len(vectors) / 2) ** 0.5))
+    centres = vectors[np.arange(count) * len(vectors) // count]
+    for _ in range(rounds):
+        nearest = np.argmax(vectors @ centres.T, axis=1)
+        members = np.eye(count)[nearest]
+        centres = normalized(members.T @ vectors)
+    return class_numbers(nearest.tolist())
+
+
+def som_clusters(
+    documents: Iterable[Document],
+    parameters: Parameters = Parameters(),
+    classes: Sequence[Hashable] | None = None,
+) -> list[list[int]]:
+    """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
+
+    `classes` has a class for each document, for the selection of terms. It is read after all documents. If it is None,
+    classes come from a first rough clustering. Documents without text are in no cluster. Raise MissingExtraError if
+    MiniSom is not installed.
+    """
+    library = _minisom()
+    found = count_terms(documents)
+    weights = term_weights(found, parameters.title_weight)
+    vectors = unit_vectors(found, weights, _selected(found, weights, parameters, classes))
+    on_map = np.flatnonzero(vectors.any(axis=1))
+    if len(on_map) < 2:
+        return []
+    units = train(library, vectors[on_map], parameters.seed)
+    near = near_on_map(units, lambda places: whole_vectors(found, weights, on_map[places]), parameters.similarity)
+    return [on_map[cluster].tolist() for cluster in near]
+
+
+def _minisom() -> Any:
+    try:
+        return import_module("minisom")
+    except ImportError as error:
+        raise MissingExtraError("MiniSom is not installed: pip install 'scrapy-neardup[som]'") from error
+
+
+def _selected(
+    found: Occurrences, weights: Floats, parameters: Parameters, classes: Sequence[Hashable] | None
+) -> Integers:
+    """Return the numbers of the terms on which the map is trained."""
+    if not len(weights):
+        return np.zeros(0, dtype=np.intp)
+    if classes is None:
+        heaviest = highest(np.bincount(found.terms, weights).astype(float), parameters.terms)
+        numbers = rough_classes(unit_vectors(found, weights, heaviest))
+    else:
+        numbers = class_numbers(classes)
+    return highest(joint_score(found, numbers, parameters.chi_share), parameters.terms)
+
+
+def train(library: Any, vectors: Floats, seed: int) -> Integers:
+    """Train a map on unit vectors, and return the row and column of each vector's unit; shape (documents, 2).
+
+    Section 3.2 of the paper, steps 1 to 6; equation 12 is the drawn vector. In the paper, the neighbourhood shrinks to
+    the winner alone. Here it shrinks to the winner and its adjacent units, since MiniSom's radius stays above 1.
+    RandomState is used because it gives equal numbers in every version of numpy.
+    """
+    side, steps = map_side(len(vectors)), max(STEPS, STEPS_A_DOCUMENT * len(vectors))
+    # Radius and rate fall linearly: η(t) = 0.9 (1 − t/1000) in the paper.
+    som = library.MiniSom(
+        side, side, vectors.shape[1], sigma=side // 2 + 1, learning_rate=RATE, random_seed=seed,
+        neighborhood_function="bubble",
+        decay_function="linear_decay_to_zero", sigma_decay_function="linear_decay_to_one",
+    )  # fmt: skip
+    weights = som.get_weights()  # the weights of the map itself, not a copy
+    np.abs(weights, out=weights)  # step 1: small random numbers from 0 to 1
+    order = np.random.RandomState(seed).randint(len(vectors), size=steps)
+    for step, number in enumerate(watched(order, "steps", len(order))):
+        vector = vectors[number]
+        som.update(vector, som.winner(vector), step, steps)  # equations 13 and 14, then 15 to 17
+        # MiniSom does not scale adjusted vectors back to length 1. This is the fastest way to do it.
+        weights /= np.sqrt(np.einsum("ijk,ijk->ij", weights, weights))[:, :, None]
+    return np.array([som.winner(vector) for vector in vectors], dtype=np.intp)
+
+
+def map_side(documents: int) -> int:
+    """Return the side length, in units, of the map for a number of documents."""
+    return int(np.ceil(min(UNITS * documents**0.5, UNITS_A_DOCUMENT * documents) ** 0.5))
+
+
+def near_on_map(units: Integers, vectors: Callable[[Integers], Floats], similarity: float) -> list[list[int]]:
+    """Return the clusters of documents that are on the same unit or on adjacent units, and have a large enough cosine.
+
+    `units`: a row and a column for each document. `vectors` returns the vectors of documents, given their ascending
+    numbers. Two documents that are not near may share a cluster through other documents.
+    """
+    unions: Unions[int] = Unions()
+    for number in range(len(units)):
+        unions.top(number)  # so that clusters come in the order of the documents
+    for unit in np.unique(units, axis=0):
+        distance = np.abs(units - unit).max(axis=1)
+        around = np.flatnonzero(distance <= 1)
+        made, own = vectors(around), distance[around] == 0
+        # Rounding may leave the cosine of equal vectors below 1.
+        near = made[own] @ made.T >= similarity - 1e-9
+        for a, b in zip(*np.nonzero(near), strict=True):
+            unions.join(int(around[own][a]), int(around[b]))
+    return unions.clusters()
