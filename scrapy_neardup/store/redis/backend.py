@@ -165,16 +165,16 @@ class RedisBackend(Server):
 
     def _found(self, question: Question, answer: Any, rows: dict[bytes, Row]) -> Found:
         hits, lasts, nearest, is_held = answer
-        few = _few(question)
+        keys = [*question.keys]
         found: dict[int, list[Row]] = {}
         for at, place in zip(reversed(hits[::2]), reversed(hits[1::2]), strict=True):
             if place in rows:
-                found.setdefault(few[at], []).append(rows[place])
-        for key in question.keys if len(few) < len(question.keys) else ():
-            if key not in few:
-                found[key] = [*self._rows_at(self._places(key))][-question.keys[key] :]
+                found.setdefault(keys[at], []).append(rows[place])
+        for key, most in question.keys.items():
+            if most > MANY:
+                found[key] = [*self._rows_at(self._places(key))][-most:]
         near = [rows[place] for place in sorted(nearest) if place in rows]
-        return Found(found, near, bool(is_held), _packed(few) + lasts)
+        return Found(found, near, bool(is_held), _packed(keys) + lasts)
 
     def _places(self, key: int) -> list[bytes]:
         """Return the places of all rows that the index has for a key, oldest first."""
@@ -277,19 +277,15 @@ def _hold(entry: Entry) -> Operation:
     return ["hold", row, records.dump(entry.key, entry.record), keys, simhash]
 
 
-def _few(question: Question) -> list[int]:
-    return [key for key, most in question.keys.items() if most <= MANY]
-
-
 def _asked(question: Question, hold: Operation | None) -> list[Any]:
     """Return a lookup as arguments of the script."""
-    few, simhash, blocks = _few(question), b"", b""
+    simhash, blocks = b"", b""
     if question.simhash is not None:
         simhash = pack(">Q", question.simhash)
         values, flipped = unpack(">4H", simhash), _flips(question.distance)
         blocks = b"".join([pack(">BH", block, values[block] ^ bits) for block, bits in flipped])
-    newest = bytes([question.keys[key] for key in few])
-    return [_packed(few), newest, blocks, simhash, question.distance, hold[1:] if hold else False]
+    newest = bytes([most if most <= MANY else 0 for most in question.keys.values()])
+    return [_packed([*question.keys]), newest, blocks, simhash, question.distance, hold[1:] if hold else False]
 
 
 @cache

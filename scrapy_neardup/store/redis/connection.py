@@ -48,11 +48,13 @@ Operation = Sequence[Any]
 """The name and the arguments of an operation or a request of the script. The first argument names the row."""
 
 ERRORS = (OSError, exceptions.RedisError, exceptions.RedisClusterException)
-_AGAIN = (  # a new client finds the right server
-    *(OSError, exceptions.ConnectionError, exceptions.RedisClusterException, exceptions.ReadOnlyError),
-    *(exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
+_AGAIN = (  # a new connection finds the right server, and has the script
+    *(OSError, exceptions.ConnectionError, exceptions.RedisClusterException, exceptions.NoScriptError),
+    *(exceptions.ReadOnlyError, exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
 )
 _LOST = (exceptions.TimeoutError, *_AGAIN)
+_SCRIPT = (files(__package__) / "store.lua").read_bytes()
+_SHA = hashlib.sha1(_SCRIPT).hexdigest()
 _ADVICE = {  # keys are parts of error messages; the client library removes the first word of a message
     "used memory": "it is full; give it more memory, or forget old documents",
     "authenticat": "it needs a password",
@@ -87,39 +89,37 @@ def clients(address: str) -> Callable[[], Any]:
     """Return a function that creates a client for an address. Raise StoreError for an invalid address."""
     before, _, rest = address.partition("://")
     scheme, _, kind = before.replace("valkey", "redis").partition("+")
-    retry: Any = Retry(NoBackoff(), 0)  # `Server` retries, with a new client
+    retry: Any = Retry(NoBackoff(), 0)  # `Server` retries, with a new connection
     options: Any = {"protocol": 2, "socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": retry}
     try:
-        return _client(f"{scheme}://{rest}", options) if not kind else _group(f"{scheme}://{rest}", kind, options)
+        made = (_group if kind else _single)(f"{scheme}://{rest}", kind, options)
+        if kind != "cluster":
+            made().connection_pool.make_connection()  # does not connect, only checks the arguments
+        return made
     except (ValueError, TypeError) as error:  # the client reads the query of the address as keyword arguments
         raise StoreError(f"store {named(address)!r}: not the address of a server: {error}") from error
 
 
-def _client(url: str, options: Any) -> Callable[[], Any]:
+def _single(url: str, _: str, options: Any) -> Callable[[], Any]:
     database = urlsplit(url).path.strip("/")
     if not url.startswith("unix") and database and not database.isdecimal():
         raise ValueError(f"{database!r} is not the number of a database")
-    redis.ConnectionPool.from_url(url, **options).make_connection()  # does not connect, only checks the arguments
     return partial(redis.Redis.from_url, url, **options)
 
 
 def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
     """Return a function that creates a client of a cluster, or of the master of a service of sentinels."""
-    parts, make = urlsplit(url), cast(Any, Sentinel)
+    parts, port = urlsplit(url), 26379 if kind == "sentinel" else 6379
     login, at, names = parts.netloc.rpartition("@")
     told: Any = [cast(Any, parse_url)(f"{parts.scheme}://{login}{at}{name}?{parts.query}") for name in names.split(",")]
-    port = 26379 if kind == "sentinel" else 6379
     hosts = [(each.pop("host", "localhost"), each.pop("port", port)) for each in told]
     login_options = {"ssl": bool(told[-1].pop("connection_class", None)), **options, **told[-1]}
     if kind == "cluster":
-        nodes = [cast(Any, ClusterNode)(*pair) for pair in hosts]
-        return partial(RedisCluster, startup_nodes=nodes, **login_options)
+        return partial(RedisCluster, startup_nodes=[cast(Any, ClusterNode)(*each) for each in hosts], **login_options)
     service, _, database = parts.path.strip("/").partition("/")
     if not service:
         raise ValueError("the name of the service is missing, as in redis+sentinel://HOST:26379/SERVICE")
-    master = partial(make(hosts, **options).master_for, service, **login_options, db=int(database or 0))
-    master().connection_pool.make_connection()
-    return master
+    return partial(cast(Any, Sentinel)(hosts, **options).master_for, service, **login_options, db=int(database or 0))
 
 
 def keys(address: str, pattern: str) -> Iterator[bytes]:
@@ -156,15 +156,14 @@ class Server:
         self.held: dict[Any, Operation] = {}
         """The operations that hold the pending documents of this process, by place."""
         self._queue: list[Operation] = []
-        self._rows: OrderedDict[Any, Operation] = OrderedDict()  # the last operations, to send them again
-        self._named: OrderedDict[Any, Operation] = OrderedDict()
+        self._kept = OrderedDict[Any, Operation](), OrderedDict[Any, Operation]()  # the last operations on rows
         self._refused: Exception | None = None  # the error of the last attempt to send the queue
         self._damage: Exception | None = None  # the first error of a write that can never succeed
         self._id, self._number, self._written = uuid4().hex, 0, 0
         self._connect = clients(address)
         self._client: Any = None
-        self._script: Any = None
-        self._away: Exception | None = None
+        self._wire: Any = None
+        self._away: Exception | None = None  # the error for which the server counts as down
         self._failures = 0
         self._lock, self._up, self._wakes, self._closed = Lock(), Event(), Event(), Event()
 
@@ -186,12 +185,12 @@ class Server:
     def remember(self, operation: Operation) -> None:
         """Remember an operation as the last one on its row, to repeat it if the server loses the row."""
         name, row, value, *_ = operation
-        kept = self._named if str(row).startswith((RUN, META)) else self._rows
+        kept = self._kept[str(row).startswith((RUN, META))]  # few, so none of them is left out
         kept.pop(row, None)
         if name != "drop" and value is not False:
             kept[row] = operation
-        if len(self._rows) > REMEMBERED:
-            self._rows.popitem(last=False)
+        if len(self._kept[0]) > REMEMBERED:
+            self._kept[0].popitem(last=False)
 
     def flush(self, *, wait: bool) -> None:
         if wait or self._queue:
@@ -210,7 +209,6 @@ class Server:
         is the error.
         """
         with store_errors(self.name):
-            self._check()
             answers = self._tried(requests, self._check)
             self._failures = 0
             return _checked(answers) if checks else answers
@@ -222,6 +220,7 @@ class Server:
 
     def _tried(self, requests: Sequence[Operation], check: Callable[[], object] = lambda: None) -> list[Any]:
         """Send requests, after a loss of the connection once more. Mark the server as down or up."""
+        check()
         with self._lock:
             check()  # again, since the thread may have found that the server is down
             try:
@@ -229,6 +228,7 @@ class Server:
             except Exception as error:
                 if self._away or isinstance(error, _LOST):
                     self._away, self._failures = error, min(self._failures + 1, 30)
+                    self._drop()
                     self._up.clear()
                     self._wakes.set()
                 raise
@@ -237,6 +237,7 @@ class Server:
             return answers
 
     def _sent(self, requests: Sequence[Operation]) -> list[Any]:
+        self._open()
         while True:
             batch = self._queue[:BATCH]
             is_last = bool(self._refused) or len(batch) == len(self._queue)
@@ -256,7 +257,8 @@ class Server:
         """Have the script executed, if the leases of the runs with these codes are as this process left them."""
         self._number += 1
         given = [batch, requests, codes, self._id, self._number, self._written]
-        told = self._opened()(keys=[self.root], args=[msgpack.packb(given, use_bin_type=False)])
+        self._wire.send_command("EVALSHA", _SHA, 1, self.root, msgpack.packb(given, use_bin_type=False))
+        told = self._wire.read_response(disable_decoding=True)
         for error in (told[1], *told[2]) if told else ():
             if isinstance(error, _LOST):
                 raise error
@@ -269,29 +271,30 @@ class Server:
             why = f"since its lease of {LEASE:.0f} seconds expired"
             raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
         logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
-        rows = [*self._named.values(), *self._rows.values()]
+        rows, named = self._kept
         # Another process may have changed a row with a name meanwhile.
-        again = [["set", row[1], row[2], False, True] if row[0] == "set" else row for row in rows]
+        again = [[*row[:3], False, True] if row[0] == "set" else row for row in (*named.values(), *rows.values())]
         self._queue[:0] = [*again, *self.held.values()]
 
     # Connections
 
-    def _opened(self) -> Any:
-        """Return the script of a client, which connects by itself."""
+    def _open(self) -> None:
+        """Connect if there is no connection."""
         if self._closed.is_set():
             raise exceptions.ConnectionError("it was closed")
-        if not self._script:
+        if not self._wire:
             client = self._client = self._connect()
             if isinstance(client, RedisCluster):
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
-            single = redis.Redis(connection_pool=client.connection_pool, single_connection_client=True)
-            self._script = single.register_script(_SCRIPT)
-        return self._script
+            self._wire = client.connection_pool.make_connection()
+            self._wire.connect()
+            self._wire.send_command("SCRIPT", "LOAD", _SCRIPT)
+            self._wire.read_response()
 
     def _drop(self, error: Exception | None = None) -> None:
-        script, self._script, self._client = self._script, None, None
-        if script:
-            script.registered_client.connection_pool.disconnect()
+        wire, self._wire, self._client = self._wire, None, None
+        if wire:
+            wire.disconnect()
 
     def reach(self) -> None:
         self._up.wait(LEASE)
@@ -337,6 +340,3 @@ def _checked(answers: list[Any]) -> list[Any]:
         if isinstance(answer, Exception):
             raise answer
     return answers
-
-
-_SCRIPT = (files(__package__) / "store.lua").read_bytes()
