@@ -20,9 +20,8 @@ def check_client(address: str) -> None:
     try:
         import redis  # noqa: F401
     except ImportError:
-        raise StoreError(
-            f"store {named(address)!r} needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
-        ) from None
+        advice = "needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
+        raise StoreError(f"store {named(address)!r} {advice}") from None
 
 
 def named(address: str) -> str:

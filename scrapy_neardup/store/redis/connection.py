@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -130,9 +129,8 @@ def keys(address: str, pattern: str) -> Iterator[bytes]:
 
 def namespaces(address: str) -> list[str]:
     """Return the sorted namespaces on a server. Raise StoreError if the server fails."""
-    key = re.compile(rb"\{neardup:([^:{}]*):%d\}" % VERSION)
-    matches = filter(None, map(key.match, keys(address, "{neardup:*")))
-    return sorted({unquote(match[1].decode(errors="replace")) for match in matches})
+    names = {key.split(b":")[1] for key in keys(address, f"{{neardup:*:{VERSION}}}*")}
+    return sorted(unquote(name.decode(errors="replace")) for name in names)
 
 
 @cache
@@ -284,7 +282,7 @@ class Server:
             raise exceptions.ConnectionError("it was closed")
         if not self._wire:
             client = self._client = self._connect()
-            if isinstance(client, RedisCluster):
+            if hasattr(client, "get_node_from_key"):  # a cluster
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
             self._wire = client.connection_pool.make_connection()
             self._wire.connect()

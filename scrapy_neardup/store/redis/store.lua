@@ -88,7 +88,7 @@ end
 
 local gone = {} -- entries of dropped rows that are still in a list, by the name of the list
 
--- Removes entries from a list. It is written once, even for many dropped rows.
+-- Removes entries from a list, which is written once, even for many dropped rows.
 local function cut(name, entries)
   local list, cuts, parts, from = read(name), {}, {}, 1
   for _, entry in ipairs(entries) do cuts[#cuts + 1] = find(list, entry) end
@@ -196,8 +196,7 @@ end
 local function near(blocks, simhash, most, own)
   local far, found, nearest, bytes = {}, {}, {}, { byte(simhash, 1, 8) }
   for block = 1, #blocks, 3 do
-    if #found >= CROWD then break end
-    local list = call('GETRANGE', root .. 'n' .. sub(blocks, block, block + 2), -ENTRY * WIDE, -1)
+    local list = #found < CROWD and read('n' .. sub(blocks, block, block + 2), -ENTRY * WIDE) or ''
     assert(#list % ENTRY == 0, 'bad argument: a list has a part of an entry')
     for at = #list - ENTRY + 1, 1, -ENTRY do
       if #found >= CROWD then break end
