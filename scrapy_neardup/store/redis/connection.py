@@ -183,7 +183,7 @@ class Server:
     def remember(self, operation: Operation) -> None:
         """Remember an operation as the last one on its row, to repeat it if the server loses the row."""
         name, row, value, *_ = operation
-        kept = self._kept[str(row).startswith((RUN, META))]  # few, so none of them is left out
+        kept = self._kept[name == "set" and row.startswith((RUN, META))]  # few, so none of them is left out
         kept.pop(row, None)
         if name != "drop" and value is not False:
             kept[row] = operation
