@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+import re
 
 from ..interface import StoreError
 
@@ -20,20 +20,11 @@ def check_client(address: str) -> None:
     try:
         import redis  # noqa: F401
     except ImportError:
-        raise StoreError(
-            f"store {named(address)!r} needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
-        ) from None
+        advice = "needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
+        raise StoreError(f"store {named(address)!r} {advice}") from None
 
 
 def named(address: str) -> str:
     """Return an address or a path for display, with passwords hidden."""
-    if "://" not in address:
-        return address
-    try:
-        parts = urlsplit(address)
-    except ValueError:  # an invalid address may contain a password too
-        return f"{address.partition('://')[0]}://…"
-    user, at, place = parts.netloc.rpartition("@")
-    shown = f"{user.partition(':')[0]}:***@{place}" if at and ":" in user else parts.netloc
-    query = urlencode([(key, "***" if "password" in key else value) for key, value in parse_qsl(parts.query)])
-    return f"{parts.scheme}://{urlunsplit(('', shown, parts.path, query, parts.fragment)).removeprefix('//')}"
+    hidden = re.sub(r"(://[^:@]*:).*@", r"\1***@", address)  # up to the last @, since an invalid password may have one
+    return re.sub(r"(password=)[^&]*", r"\1***", hidden) if "://" in address else address

@@ -18,7 +18,7 @@ All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from struct import pack, unpack
@@ -30,7 +30,7 @@ from ...signature import Visit
 from .. import records
 from ..interface import Entry, Found, Question, Row, StoreError
 from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_of, kind_of, place_of, run_key, run_of
-from .connection import BATCH, Hold, Operation, Server, code, keys, logger, store_errors
+from .connection import BATCH, Operation, Server, code, keys, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE = 4, 8  # bytes of a run's code and a place
@@ -38,7 +38,6 @@ MANY = 255  # the maximum number of rows of a key that the script returns, sent 
 AT_ONCE = 500  # rows to read at a time
 NEWS = 2000  # entries of the stream to read at a time
 _HEARD = 86_400  # seconds for which new documents are announced after a process last asked for them
-_NUMBER = 31  # bits of a row number
 
 
 class RedisBackend(Server):
@@ -70,33 +69,31 @@ class RedisBackend(Server):
         keys = list(keys)
         with store_errors(self.name):
             named = [key for key in keys if kind_of(key) in NAMED]
-            places = [place(key) for key in keys if kind_of(key) not in NAMED]
-            return [*self._get_named(named), *self._rows_at(places).values()]
+            places = (place(key) for key in keys if kind_of(key) not in NAMED)
+            return [*self._get_named(named), *self._rows_at(places)]
 
     def _get_named(self, keys: Sequence[str]) -> Iterator[Row]:
         asked = [["call", "HGET", self.key(kind_of(key)), id_of(key)] for key in keys]
         for key, value in zip(keys, self.run(*asked) if asked else [], strict=True):
             if value is not None:
                 if self._writes and kind_of(key) == META:  # if the server loses its data, this row is written again
-                    self.remember(["add", META, id_of(key), value])
+                    self.remember(["set", key, value, False])
                 yield Row(key, value)
 
-    def _rows_at(self, places: Iterable[bytes]) -> dict[bytes, Row]:
-        """Return the existing rows at these places."""
-        wanted, found = iter(places), dict[bytes, Row]()
+    def _rows_at(self, places: Iterable[bytes]) -> Iterator[Row]:
+        """Yield the existing rows at these places, in order."""
+        wanted = iter(places)
         while some := b"".join(islice(wanted, AT_ONCE)):
             [[told, _]] = self.run(["look", [], some])
-            found |= self._decoded(told)
-        return found
+            yield from self._decoded(told).values()
 
     def _decoded(self, told: Sequence[Any]) -> dict[bytes, Row]:
         """Decode the rows in an answer, by place."""
         rows, own = {}, {*self.runs.values()}
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
-            if not (is_pending and place[:CODE] in own):
-                rows[place] = Row(self._key(place), value, bool(is_pending))
-            elif hold := self.held.get(place):  # otherwise this process has withdrawn it
-                rows[place] = Row(self._key(place), hold.record)
+            is_own = is_pending and place[:CODE] in own
+            if not is_own or place in self.held:  # otherwise this process has withdrawn it
+                rows[place] = Row(self._key(place), value, bool(is_pending and not is_own))
         return rows
 
     def names(self) -> dict[str, bytes]:
@@ -127,20 +124,17 @@ class RedisBackend(Server):
 
     def _scan_visits(self, run: str) -> Iterator[Row]:
         """Yield the visits whose state a run saw first. Those that another run has seen since are listed there too."""
-        for row in self._rows_at(self._places(run_key(run))).values():
+        for row in self._rows_at(self._places(run_key(run))):
             if isinstance(row.value, bytes) and run_of(records.load(row.key, row.value).at) == run:
                 yield row
 
     def _scan_run(self, run: str) -> Iterator[Row]:
         [last] = self.run(["call", "HGET", self.key("last"), code(run)])
-        numbers = places(run)
-        written = numbers[: int(last or -1) + 1]
-        for at in range(0, len(written), AT_ONCE):
-            rows = self._rows_at(number.to_bytes(PLACE, "big") for number in written[at : at + AT_ONCE])
-            yield from (row for row in rows.values() if not row.is_pending)
-        for place, hold in [*self.held.items()]:
-            if int.from_bytes(place, "big") in numbers[len(written) :]:
-                yield Row(self._key(place), hold.record)
+        end = int(last or -1) + 1
+        yield from (row for row in self._rows_at(_place(run, number) for number in range(end)) if not row.is_pending)
+        for place, (_, _, value, *_) in [*self.held.items()]:
+            if place[:CODE] == code(run) and place >= _place(run, end):
+                yield Row(self._key(place), value)
 
     # Lookups
 
@@ -151,46 +145,41 @@ class RedisBackend(Server):
             holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
             places = [*map(place, ahead)]
             told, answers = self._look([*map(_asked, questions, holds)], holds, b"".join(places))
-            rows, own = self._decoded(told), [hold.place if hold else b"" for hold in holds]
-            found = [
-                self._found(question, answer, rows, own[at:])
-                for at, (question, answer) in enumerate(zip(questions, answers, strict=True))
-            ]
+            rows = self._decoded(told)
+            found = [self._found(question, answer, rows) for question, answer in zip(questions, answers, strict=True)]
             found[0].ahead = [rows[each] for each in places if each in rows]
             return found
 
-    def _look(
-        self, asked: Sequence[Any], holds: Sequence[Hold | None], places: bytes = b""
-    ) -> tuple[list[Any], list[Any]]:
+    def _look(self, asked: Sequence[Any], holds: Sequence[Operation | None], places: bytes = b"") -> Any:
         """Send lookups, and note the documents that the server now holds. Return rows found, and answers to lookups."""
         try:
             [[told, answers]] = self.run(["look", asked, places])
         except StoreError:
             # The server may have held some of them.
-            self.add(*(["drop", hold.place, hold.keys, hold.simhash, True] for hold in holds if hold))
+            self.add(*(["drop", row, keys, simhash, True] for _, row, _, keys, simhash in filter(None, holds)))
             raise
         for hold, (*_, is_held) in zip(holds, answers, strict=True):
             if hold and is_held:
-                self.held[hold.place] = hold
+                self.held[hold[1]] = hold
         return told, answers
 
-    def _found(self, question: Question, answer: Any, rows: dict[bytes, Row], own: Sequence[bytes]) -> Found:
+    def _found(self, question: Question, answer: Any, rows: dict[bytes, Row]) -> Found:
         hits, lasts, nearest, is_held = answer
-        few = _few(question)
+        keys = [*question.keys]
         found: dict[int, list[Row]] = {}
         for at, place in zip(reversed(hits[::2]), reversed(hits[1::2]), strict=True):
             if place in rows:
-                found.setdefault(few[at], []).append(rows[place])
-        for key in question.keys if len(few) < len(question.keys) else ():
-            if key not in few:
-                found[key] = list(self._rows_at(self._places(key)).values())[-question.keys[key] :]
-        near = [rows[place] for place in sorted(nearest) if place in rows and place not in own]
-        return Found(found, near, bool(is_held), packed_keys(few) + lasts)
+                found.setdefault(keys[at], []).append(rows[place])
+        for key, most in question.keys.items():
+            if most > MANY:
+                found[key] = [*self._rows_at(self._places(key))][-most:]
+        near = [rows[place] for place in sorted(nearest) if place in rows]
+        return Found(found, near, bool(is_held), _packed(keys) + lasts)
 
     def _places(self, key: int) -> list[bytes]:
         """Return the places of all rows that the index has for a key, oldest first."""
-        [packed] = self.run(["places", packed_keys([key])])
-        return list(dict.fromkeys(pieces(packed)))
+        [packed] = self.run(["places", _packed([key])])
+        return list(dict.fromkeys(packed[at : at + PLACE] for at in range(0, len(packed), PLACE)))
 
     def count(self, key: int) -> int:
         return len(self._places(key))
@@ -200,7 +189,7 @@ class RedisBackend(Server):
     def hold(self, entry: Entry, seen: bytes) -> bool:
         with store_errors(self.name):
             hold, middle = _hold(entry), len(seen) // 2
-            _, [[*_, is_held]] = self._look([[seen[:middle], b"", b"", b"", 0, hold[:4], seen[middle:]]], [hold])
+            _, [[*_, is_held]] = self._look([[seen[:middle], b"", b"", b"", 0, hold[1:], seen[middle:]]], [hold])
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
@@ -210,7 +199,17 @@ class RedisBackend(Server):
     # Writing, and news
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self.add(*map(_deletion, deleted), *(_writing(entry, self.held) for entry in entries))
+        self.add(*map(_deletion, deleted), *map(self._writing, entries))
+
+    def _writing(self, entry: Entry) -> Operation:
+        """Return the operation that writes a row."""
+        kind, value = kind_of(entry.key), records.dump(entry.key, entry.record)
+        if kind in NAMED:
+            return ["set", entry.key, value, kind != META and not entry.keeps_place]
+        place, keys, simhash = located(entry)
+        _, _, _, known, *same = self.held.get(place, (None, None, None, b""))
+        others = keys.removeprefix(known) if same == [simhash] else b"" if entry.keeps_place else False
+        return ["row", place, value, keys, simhash, others, kind == DOCUMENT]
 
     def news(self) -> tuple[list[Row], bool]:
         with store_errors(self.name):
@@ -220,7 +219,7 @@ class RedisBackend(Server):
             rows = [*self._get_named([f"{kind}/{name.decode()}" for kind, name in news if kind in NAMED])]
             if self._hears_documents:
                 documents = self._rows_at(name for kind, name in news if kind == DOCUMENT)
-                rows += [row for row in documents.values() if not row.is_pending]
+                rows += [row for row in documents if not row.is_pending]
             if told:  # set last, so that a failure above loses no news
                 self._heard = told[-1][0]
             return rows, len(told) == NEWS
@@ -249,25 +248,15 @@ class RedisBackend(Server):
 
 
 def place(key: str) -> bytes:
-    """Return the place of the row with this key, as 8 bytes. Raise IndexError if the row number is too high."""
-    if kind_of(key) == VISIT:
-        return bytes.fromhex(id_of(key))
-    run, number = place_of(id_of(key))
-    return places(run)[number].to_bytes(PLACE, "big")
+    """Return the place of the row with this key, as 8 bytes. Raise struct.error if the row number is too high."""
+    return bytes.fromhex(id_of(key)) if kind_of(key) == VISIT else _place(*place_of(id_of(key)))
 
 
-def places(run: str) -> range:
-    """Return all possible places of the documents of a run. Item N is the place of document N, as an integer."""
-    first = int.from_bytes(code(run), "big") << 32
-    return range(first, first + (1 << _NUMBER))
+def _place(run: str, number: int) -> bytes:
+    return code(run) + pack(">i", number)
 
 
-def pieces(packed: bytes) -> Iterator[bytes]:
-    """Yield consecutive pieces of 8 bytes, which are places or keys."""
-    return (packed[at : at + PLACE] for at in range(0, len(packed), PLACE))
-
-
-def packed_keys(keys: Sequence[int]) -> bytes:
+def _packed(keys: Sequence[int]) -> bytes:
     return pack(f">{len(keys)}Q", *keys)
 
 
@@ -276,46 +265,27 @@ def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     keys, simhash = entry.postings
     if isinstance(entry.record, Visit):
         keys = [*keys, run_key(run_of(entry.record.at))]
-    return place(entry.key), packed_keys([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
-
-
-def _writing(entry: Entry, held: Mapping[bytes, Hold]) -> Operation:
-    """Return the operation that writes a row. `held` maps places to pending documents."""
-    kind, value = kind_of(entry.key), records.dump(entry.key, entry.record)
-    if kind in NAMED:
-        return ["set", kind, id_of(entry.key), value, kind != META and not entry.keeps_place]
-    place, keys, simhash = located(entry)
-    others: bytes | bool = b"" if entry.keeps_place else False
-    if (hold := held.get(place)) and hold.simhash == simhash:
-        known = {*pieces(hold.keys)}
-        others = b"".join(key for key in pieces(keys) if key not in known)
-    return ["row", place, value, keys, simhash, others, kind == DOCUMENT]
+    return place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
 
 
 def _deletion(entry: Entry) -> Operation:
-    if kind_of(entry.key) in NAMED:
-        return ["set", kind_of(entry.key), id_of(entry.key), False, False]
-    return ["drop", *located(entry), False]
+    return ["set", entry.key, False, False] if kind_of(entry.key) in NAMED else ["drop", *located(entry), False]
 
 
-def _hold(entry: Entry) -> Hold:
-    place, keys, simhash = located(entry)
-    return Hold(place, records.dump(entry.key, entry.record), keys, simhash, entry.record)
+def _hold(entry: Entry) -> Operation:
+    row, keys, simhash = located(entry)
+    return ["hold", row, records.dump(entry.key, entry.record), keys, simhash]
 
 
-def _few(question: Question) -> list[int]:
-    return [key for key, most in question.keys.items() if most <= MANY]
-
-
-def _asked(question: Question, hold: Hold | None) -> list[Any]:
+def _asked(question: Question, hold: Operation | None) -> list[Any]:
     """Return a lookup as arguments of the script."""
-    few, simhash, blocks = _few(question), b"", b""
+    simhash, blocks = b"", b""
     if question.simhash is not None:
         simhash = pack(">Q", question.simhash)
         values, flipped = unpack(">4H", simhash), _flips(question.distance)
         blocks = b"".join([pack(">BH", block, values[block] ^ bits) for block, bits in flipped])
-    newest = bytes([question.keys[key] for key in few])
-    return [packed_keys(few), newest, blocks, simhash, question.distance, hold[:4] if hold else False]
+    newest = bytes([most if most <= MANY else 0 for most in question.keys.values()])
+    return [_packed([*question.keys]), newest, blocks, simhash, question.distance, hold[1:] if hold else False]
 
 
 @cache

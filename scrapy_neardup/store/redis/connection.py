@@ -1,24 +1,24 @@
 """Talk to a server for one namespace of it: queued writes, requests, leases of runs, and what an outage needs.
 
-`Server.run` sends what is queued and some requests to the script `store.lua`. A connection that was lost is made anew
-at once. If that fails too, or if an answer did not come in time, the server counts as down: every call raises at once,
-until a thread has reached the server again. The thread also renews the leases, and sends what must not wait for a call.
-Each connection has a token of its own, with which it takes the leases. So the server refuses commands of an old
-connection that arrive late.
+`Server.run` sends what is queued and some requests to the script `store.lua`. If the connection was lost, it connects
+again at once. If that fails too, or if an answer did not come in time, the server counts as down: every call raises at
+once, until a thread has reached the server again. The thread also renews the leases, and sends what must not wait.
+
+Each call of the script has a number. A lease has the number of the last call that wrote something. So the server
+refuses a call that arrives late, and a lease that is gone, or has too low a number, shows that the server lost data.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib.resources import files
 from threading import Event, Lock
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
 
@@ -32,7 +32,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from ..interface import StoreError
-from ..records import DAMAGE, META, RUN, Record
+from ..records import DAMAGE, META, RUN
 from .address import named
 
 VERSION = 4  # the version of the layout of keys and values
@@ -43,24 +43,21 @@ SOON = 0.1  # seconds after which the thread sends what is urgent, unless a call
 BATCH = 100  # operations in one call of the script
 REMEMBERED = 10_000  # rows to write again if the server loses them, about 10 MB
 MOST = 100_000  # the maximum number of queued operations
-ERRORS = (OSError, exceptions.RedisError, exceptions.RedisClusterException)
 Operation = Sequence[Any]
-"""The name and the arguments of an operation or a request of the script."""
+"""The name and the arguments of an operation or a request of the script. The first argument names the row."""
 
-_SCRIPT = (files(__package__) / "store.lua").read_bytes()
-_SHA = hashlib.sha1(_SCRIPT).hexdigest()
-_ELSEWHERE, _KEPT, _FREE = range(3)  # the results of `requests.lease`
-_AGAIN = (  # a new connection finds the right server, has the script, and takes the leases again
-    *(OSError, exceptions.ConnectionError, exceptions.RedisClusterException),
-    *(exceptions.NoScriptError, exceptions.ReadOnlyError),
-    *(exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
+ERRORS = (OSError, exceptions.RedisError, exceptions.RedisClusterException)
+_AGAIN = (  # a new connection finds the right server, and has the script
+    *(OSError, exceptions.ConnectionError, exceptions.RedisClusterException, exceptions.NoScriptError),
+    *(exceptions.ReadOnlyError, exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
 )
 _LOST = (exceptions.TimeoutError, *_AGAIN)
+_SCRIPT = (files(__package__) / "store.lua").read_bytes()
+_SHA = hashlib.sha1(_SCRIPT).hexdigest()
 _ADVICE = {  # keys are parts of error messages; the client library removes the first word of a message
     "used memory": "it is full; give it more memory, or forget old documents",
     "authenticat": "it needs a password",
-    "username-password": "the user or the password is wrong",
-    "invalid password": "the password is wrong",
+    "password": "the user or the password is wrong",
     "permissions": "this user lacks a permission",
     "user executing the script": "this user lacks a permission",
     "wrong kind of value": "a key is damaged, or somebody else's: `scrapy neardup stats --check` says which",
@@ -91,38 +88,37 @@ def clients(address: str) -> Callable[[], Any]:
     """Return a function that creates a client for an address. Raise StoreError for an invalid address."""
     before, _, rest = address.partition("://")
     scheme, _, kind = before.replace("valkey", "redis").partition("+")
-    retry: Any = Retry(NoBackoff(), 0)  # `Server` retries, since it must take the leases first
+    retry: Any = Retry(NoBackoff(), 0)  # `Server` retries, with a new connection
     options: Any = {"protocol": 2, "socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": retry}
     try:
-        return _client(f"{scheme}://{rest}", options) if not kind else _group(f"{scheme}://{rest}", kind, options)
+        made = (_group if kind else _single)(f"{scheme}://{rest}", kind, options)
+        if kind != "cluster":
+            made().connection_pool.make_connection()  # does not connect, only checks the arguments
+        return made
     except (ValueError, TypeError) as error:  # the client reads the query of the address as keyword arguments
         raise StoreError(f"store {named(address)!r}: not the address of a server: {error}") from error
 
 
-def _client(url: str, options: Any) -> Callable[[], Any]:
+def _single(url: str, _: str, options: Any) -> Callable[[], Any]:
     database = urlsplit(url).path.strip("/")
     if not url.startswith("unix") and database and not database.isdecimal():
         raise ValueError(f"{database!r} is not the number of a database")
-    redis.ConnectionPool.from_url(url, **options).make_connection()  # does not connect, only checks the arguments
-    return lambda: redis.Redis.from_url(url, **options)
+    return partial(redis.Redis.from_url, url, **options)
 
 
 def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
     """Return a function that creates a client of a cluster, or of the master of a service of sentinels."""
-    parts, make_sentinel, make_node = urlsplit(url), cast(Any, Sentinel), cast(Any, ClusterNode)
+    parts, port = urlsplit(url), 26379 if kind == "sentinel" else 6379
     login, at, names = parts.netloc.rpartition("@")
     told: Any = [cast(Any, parse_url)(f"{parts.scheme}://{login}{at}{name}?{parts.query}") for name in names.split(",")]
-    port = 26379 if kind == "sentinel" else 6379
     hosts = [(each.pop("host", "localhost"), each.pop("port", port)) for each in told]
     login_options = {"ssl": bool(told[-1].pop("connection_class", None)), **options, **told[-1]}
     if kind == "cluster":
-        return partial(RedisCluster, startup_nodes=[make_node(*pair) for pair in hosts], **login_options)
+        return partial(RedisCluster, startup_nodes=[cast(Any, ClusterNode)(*each) for each in hosts], **login_options)
     service, _, database = parts.path.strip("/").partition("/")
     if not service:
         raise ValueError("the name of the service is missing, as in redis+sentinel://HOST:26379/SERVICE")
-    client = make_sentinel(hosts, **options).master_for(service, **login_options, db=int(database or 0))
-    client.connection_pool.make_connection()
-    return lambda: client
+    return partial(cast(Any, Sentinel)(hosts, **options).master_for, service, **login_options, db=int(database or 0))
 
 
 def keys(address: str, pattern: str) -> Iterator[bytes]:
@@ -133,32 +129,14 @@ def keys(address: str, pattern: str) -> Iterator[bytes]:
 
 def namespaces(address: str) -> list[str]:
     """Return the sorted namespaces on a server. Raise StoreError if the server fails."""
-    key = re.compile(rb"\{neardup:([^:{}]*):%d\}" % VERSION)
-    matches = filter(None, map(key.match, keys(address, "{neardup:*")))
-    return sorted({unquote(match[1].decode(errors="replace")) for match in matches})
+    names = {key.split(b":")[1] for key in keys(address, f"{{neardup:*:{VERSION}}}*")}
+    return sorted(unquote(name.decode(errors="replace")) for name in names)
 
 
 @cache
 def code(run: str) -> bytes:
     """Return the code of a run: 4 bytes of a hash of its id. Two runs of a store can't have the same code."""
     return hashlib.blake2b(run.encode(), digest_size=4).digest()
-
-
-def _checked(answers: list[Any]) -> list[Any]:
-    for answer in answers:
-        if isinstance(answer, Exception):
-            raise answer
-    return answers
-
-
-class Hold(NamedTuple):
-    """A pending document: its place, value, keys and SimHash as arguments of the script, and its record."""
-
-    place: bytes
-    value: bytes
-    keys: bytes
-    simhash: bytes
-    record: Record
 
 
 class Server:
@@ -173,22 +151,17 @@ class Server:
         self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
         self.runs: dict[str, bytes] = {}
         """The codes of the runs that this process holds, by id."""
-        self.held: dict[bytes, Hold] = {}
-        """The pending documents of this process by place."""
-        self.refused: Exception | None = None
-        """The error of the last attempt to send queued operations; None if it succeeded."""
-        self.connections = 0
-        """The number of connections opened so far."""
+        self.held: dict[Any, Operation] = {}
+        """The operations that hold the pending documents of this process, by place."""
+        self._queue: list[Operation] = []
+        self._kept = OrderedDict[Any, Operation](), OrderedDict[Any, Operation]()  # the last operations on rows
+        self._refused: Exception | None = None  # the error of the last attempt to send the queue
         self._damage: Exception | None = None  # the first error of a write that can never succeed
-        self._again: list[Operation] = []
-        self._waiting: list[Operation] = []
-        self._rows: OrderedDict[Any, Operation] = OrderedDict()  # the last operations, to send them again
-        self._named: OrderedDict[Any, Operation] = OrderedDict()
+        self._id, self._number, self._written = uuid4().hex, 0, 0
         self._connect = clients(address)
         self._client: Any = None
         self._wire: Any = None
-        self._id, self._token, self._process = uuid4().hex, b"", b""
-        self._away: Exception | None = None
+        self._away: Exception | None = None  # the error for which the server counts as down
         self._failures = 0
         self._lock, self._up, self._wakes, self._closed = Lock(), Event(), Event(), Event()
 
@@ -200,38 +173,28 @@ class Server:
 
     def add(self, *operations: Operation) -> None:
         """Queue operations, and remove their documents from `held`. Raise StoreError if the queue is full."""
-        if len(self._waiting) + len(operations) > MOST:
+        if len(self._queue) + len(operations) > MOST:
             raise StoreError(f"more than {MOST:,} rows wait for the server")
-        self._waiting += operations
+        self._queue += operations
         for operation in operations:
             self.held.pop(operation[1], None)
             self.remember(operation)
-        if len(self._waiting) >= BATCH and not self.refused:
-            with suppress(StoreError):  # the operations stay in the queue, and `flush` raises
-                self.run()
 
     def remember(self, operation: Operation) -> None:
         """Remember an operation as the last one on its row, to repeat it if the server loses the row."""
-        name, first, second, *rest = operation
-        kept = self._named if first in (RUN, META) else self._rows
-        key = (first, second) if name in ("set", "add") else first
-        kept.pop(key, None)
-        if name in ("row", "add") or (name == "set" and rest[0] is not False):
-            kept[key] = operation
-        if len(self._rows) > REMEMBERED:
-            self._rows.popitem(last=False)
-
-    def _repeat(self) -> None:
-        """Queue what was remembered again. Rows of runs, hosts and `meta` are written only if missing."""
-        kept = [*self._named.values(), *self._rows.values()]
-        rows = [["add", *each[1:4]] if each[0] == "set" else each for each in kept]
-        self._again = [*rows, *(["hold", *hold[:4]] for hold in [*self.held.values()])]
+        name, row, value, *_ = operation
+        kept = self._kept[name == "set" and row.startswith((RUN, META))]  # few, so none of them is left out
+        kept.pop(row, None)
+        if name != "drop" and value is not False:
+            kept[row] = operation
+        if len(self._kept[0]) > REMEMBERED:
+            self._kept[0].popitem(last=False)
 
     def flush(self, *, wait: bool) -> None:
-        if wait or self._again or self._waiting:
+        if wait or self._queue:
             self.run()
-            damage, self._damage = (self._damage, None) if wait else (None, self._damage)
-            if error := self.refused or damage:
+            if error := self._refused or (wait and self._damage):
+                self._damage = None
                 with store_errors(self.name):
                     raise error
 
@@ -244,7 +207,6 @@ class Server:
         is the error.
         """
         with store_errors(self.name):
-            self._check()
             answers = self._tried(requests, self._check)
             self._failures = 0
             return _checked(answers) if checks else answers
@@ -256,90 +218,81 @@ class Server:
 
     def _tried(self, requests: Sequence[Operation], check: Callable[[], object] = lambda: None) -> list[Any]:
         """Send requests, after a loss of the connection once more. Mark the server as down or up."""
+        check()
         with self._lock:
             check()  # again, since the thread may have found that the server is down
             try:
-                sent = Retry(NoBackoff(), 1, _AGAIN).call_with_retry(lambda: self._sent(requests), lambda error: None)
+                answers = Retry(NoBackoff(), 1, _AGAIN).call_with_retry(lambda: self._sent(requests), self._drop)
             except Exception as error:
                 if self._away or isinstance(error, _LOST):
                     self._away, self._failures = error, min(self._failures + 1, 30)
+                    self._drop()
                     self._up.clear()
                     self._wakes.set()
                 raise
             self._away = None
             self._up.set()
-            return sent
+            return answers
 
     def _sent(self, requests: Sequence[Operation]) -> list[Any]:
         self._open()
         while True:
-            queue = self._again or self._waiting
-            batch = queue[:BATCH]
-            is_last = bool(self.refused) or len(batch) == len(self._again) + len(self._waiting)
-            damage, refused, answers = self._exchanged(batch, requests if is_last else (), self.runs.values())
-            self.refused, self._damage = refused or None, self._damage or damage or None
-            if not refused:
-                del queue[: len(batch)]
+            batch = self._queue[:BATCH]
+            is_last = bool(self._refused) or len(batch) == len(self._queue)
+            told = self._exchanged(batch, requests if is_last else (), [*self.runs.values()])
+            if told is None:
+                self._take_again()
+                continue
+            damage, self._refused, answers, is_noted = told
+            self._damage = self._damage or damage
+            self._written = self._number if is_noted else self._written
+            if not self._refused:
+                del self._queue[: len(batch)]
             if is_last:
                 return list(answers)
 
-    def _exchanged(self, batch: Sequence[Any], requests: Sequence[Any], codes: Iterable[bytes]) -> list[Any]:
-        """Have the script executed. The server refuses it unless this connection holds the runs with these codes."""
-        packed = msgpack.packb([batch, requests], use_bin_type=False)
-        try:
-            self._wire.send_command("EVALSHA", _SHA, 1, self.root, b"".join([self._token, *codes]), packed)
-            told: list[Any] = self._wire.read_response(disable_decoding=True)
-            for error in (told[1], *told[2]):
-                if isinstance(error, _LOST):
-                    raise error
-        except BaseException as error:
-            if isinstance(error, _LOST) or not isinstance(error, exceptions.ResponseError):
-                self._drop()  # an answer may be partly read
-            raise
+    def _exchanged(self, batch: Sequence[Operation], requests: Sequence[Operation], codes: Sequence[bytes]) -> Any:
+        """Have the script executed, if the leases of the runs with these codes are as this process left them."""
+        self._number += 1
+        given = [batch, requests, codes, self._id, self._number, self._written]
+        self._wire.send_command("EVALSHA", _SHA, 1, self.root, msgpack.packb(given, use_bin_type=False))
+        told = self._wire.read_response(disable_decoding=True)
+        for error in (told[1], *told[2]) if told else ():
+            if isinstance(error, _LOST):
+                raise error
         return told
+
+    def _take_again(self) -> None:
+        """Take the leases of the runs again. Queue again what the server may have lost."""
+        answers = self._exchanged((), [self._taking(run, LEASE) for run in self.runs], ())[2]
+        if 0 in _checked(answers):
+            why = f"since its lease of {LEASE:.0f} seconds expired"
+            raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
+        logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
+        rows, named = self._kept
+        # Another process may have changed a row with a name meanwhile.
+        again = [[*row[:3], False, True] if row[0] == "set" else row for row in (*named.values(), *rows.values())]
+        self._queue[:0] = [*again, *self.held.values()]
 
     # Connections
 
     def _open(self) -> None:
-        """Connect if there is no connection, and take the leases of the runs with the token of the connection."""
+        """Connect if there is no connection."""
         if self._closed.is_set():
             raise exceptions.ConnectionError("it was closed")
-        if self._wire:
-            return
-        try:
+        if not self._wire:
             client = self._client = self._connect()
             if hasattr(client, "get_node_from_key"):  # a cluster
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
-            self._wire = redis.Redis(connection_pool=client.connection_pool, single_connection_client=True).connection
-            self.connections += 1
-            self._token = f"{self._id}{self.connections:08}".encode()
+            self._wire = client.connection_pool.make_connection()
+            self._wire.connect()
             self._wire.send_command("SCRIPT", "LOAD", _SCRIPT)
             self._wire.read_response()
-            self._resume()
-        except BaseException:
-            self._drop()
-            raise
 
-    def _resume(self) -> None:
-        """Take the leases of the runs again. Queue again what the server may have lost."""
-        before, self._process = self._process, b""  # stays unknown until all leases are taken
-        taking = [self._taking(run, LEASE) for run in self.runs]
-        _, _, [told, *states] = self._exchanged((), [["call", "INFO", "server"], *taking], ())
-        process = b"".join(re.findall(rb"run_id:\w+", told)) if isinstance(told, bytes) else b""  # it may be refused
-        if _ELSEWHERE in _checked(states):
-            why = f"since its lease of {LEASE:.0f} seconds expired"
-            raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
-        if before != process or not process or _FREE in states:
-            self._repeat()
-        if _FREE in states:
-            logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
-        self._process = process
-
-    def _drop(self) -> None:
+    def _drop(self, error: Exception | None = None) -> None:
         wire, self._wire, self._client = self._wire, None, None
         if wire:
-            with suppress(*ERRORS):
-                wire.disconnect()
+            wire.disconnect()
 
     def reach(self) -> None:
         self._up.wait(LEASE)
@@ -356,16 +309,13 @@ class Server:
         return ["lease", code(run), run, int(1000 * seconds)]
 
     def hold_run(self, run: str) -> bool:
-        if self.run(self._taking(run, LEASE)) == [_ELSEWHERE]:
+        if self.run(self._taking(run, LEASE)) == [0]:
             return False
         self.runs = {**self.runs, run: code(run)}  # a new one, since the thread may be iterating over the old one
         return True
 
-    def _lease(self, run: str) -> bytes:
-        return self.key("lease.").encode() + code(run)
-
     def is_held(self, run: str) -> bool:
-        return bool(self.run(["call", "EXISTS", self._lease(run)])[0])
+        return bool(self.run(["call", "EXISTS", self.key("lease.").encode() + code(run)])[0])
 
     def release_run(self, run: str) -> None:
         if run in self.runs:
@@ -380,4 +330,11 @@ class Server:
                 self._wakes.clear()
                 self._closed.wait(pauses.compute(self._failures) if self._away else SOON)
             with suppress(Exception):  # of any kind, since the next attempt may succeed
-                self._tried([["call", "PEXPIRE", self._lease(run), int(1000 * LEASE)] for run in self.runs])
+                self._tried([self._taking(run, LEASE) for run in self.runs])
+
+
+def _checked(answers: list[Any]) -> list[Any]:
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return answers

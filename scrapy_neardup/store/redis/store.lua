@@ -1,24 +1,28 @@
 -- Everything that a server does for a store, as one atomic script.
--- KEYS[1]: the prefix of all keys. ARGV[1]: the token of the connection (40 bytes), then the codes of the runs whose
--- leases it must hold. ARGV[2], in MessagePack: operations that write, and requests, each with its name and arguments.
--- Returns the error of an operation that can never succeed, the error that ended the operations, answers to requests.
+-- KEYS[1]: the prefix of all keys. ARGV[1], in MessagePack: operations that write, and requests, each with its name and
+-- arguments; the codes of the runs that the caller holds, its id, the number of this call, and that of the last call
+-- that it knows to have written. Calls are numbered so that one that arrives late is refused, and lost data are noticed.
+-- Returns nothing if another process holds a run, or if data were lost. Otherwise: the error of an operation that can
+-- never succeed, the error that ended the operations, the answers to requests, and 1 if the call counts as written.
 local call, sub, byte, concat, reply = redis.call, string.sub, string.byte, table.concat, redis.error_reply
-local root, token, rows, damage = KEYS[1], sub(ARGV[1], 1, 40), KEYS[1] .. 'r', false
+local root, rows, damage, writes = KEYS[1], KEYS[1] .. 'r', false, false
+local given, asked, codes, id, number, written = unpack(cmsgpack.unpack(ARGV[1]))
 local operations, requests = {}, {}
 local CODE, PLACE, KEY, ENTRY = 4, 8, 8, 16 -- bytes of a run's code, a place, a key, a place with SimHash
 local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the bucket into a full hash table
-local EXACT = 4096 -- bytes; a string up to this size is stored without spare room
 local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
 local WIDE, CROWD, NEAREST = 1024, 64, 16 -- max. entries of a block to look at, near ones among them, and answers
 local ONES = { [0] = 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4 } -- bits that are set in a number
 local KEPT = 100000 -- entries of the stream of news
 
--- Returns the lease of the run of a place: a hash of pending documents by place, with the token of the holder at ''.
+-- Returns the lease of the run of a place: a hash of pending documents by place. '' has the id of the holder and the
+-- number of its last call.
 local function lease(place) return root .. ':lease.' .. sub(place, 1, CODE) end
 
-for at = 41, #ARGV[1], CODE do
-  local holder = call('HGET', lease(sub(ARGV[1], at, at + CODE - 1)), '')
-  if holder ~= token then return reply('TRYAGAIN neardup: the run is not held') end
+for _, code in ipairs(codes) do
+  local holder = call('HGET', lease(code), '') or ''
+  local last = sub(holder, 1, #id) == id and tonumber(sub(holder, #id + 1))
+  if not last or last < written or last > number then return false end
 end
 
 -- Calls a function. An error of a damaged key is noted, and the script goes on; any other error is raised.
@@ -39,9 +43,10 @@ local function bucket(name)
   return root .. sub(name, 1, 3) .. string.char(byte(name, 4) - byte(name, 4) % 64), sub(name, 4)
 end
 
-local function read(name)
+-- Returns a list, or its end from a negative offset.
+local function read(name, from)
   local list = is_of_key(name) and call('HGET', bucket(name))
-  return list and list ~= '' and list or call('GET', root .. name) or ''
+  return list and list ~= '' and list or call('GETRANGE', root .. name, from or 0, -1)
 end
 
 local function replace(name, list)
@@ -62,31 +67,15 @@ end
 
 -- Adds an entry to a list. `again`: search a string first, since it may already have the entry.
 local function append(name, entry, again)
+  local list = ''
   if is_of_key(name) then
     local key, field = bucket(name)
     if call('HSETNX', key, field, entry) == 1 then return end
-    local list = call('HGET', key, field)
-    if list ~= '' then return find(list, entry) or replace(name, list .. entry) end
+    list = call('HGET', key, field)
   end
-  local list = (again or call('STRLEN', root .. name) < EXACT) and (call('GET', root .. name) or '')
-  if again and find(list, entry) then return end
-  if list and #list < EXACT then call('SET', root .. name, list .. entry) else call('APPEND', root .. name, entry) end
-end
-
-local gone = {} -- entries of dropped rows that are still in a list, by the name of the list
-
-local function cut(name, entries)
-  local list, cuts, parts, from = read(name), {}, {}, 1
-  for _, entry in ipairs(entries) do cuts[#cuts + 1] = find(list, entry) end
-  table.sort(cuts)
-  for _, at in ipairs(cuts) do parts[#parts + 1], from = sub(list, from, at - 1), at + #entries[1] end
-  replace(name, concat(parts) .. sub(list, from))
-end
-
--- Removes them from the lists. A list is written once, even for many dropped rows.
-local function cut_all()
-  for name, entries in pairs(gone) do attempt(cut, name, entries) end
-  gone = {}
+  if list == '' and not again then return call('APPEND', root .. name, entry) end
+  if list == '' then list = call('GET', root .. name) or '' end
+  if not find(list, entry) then replace(name, list .. entry) end
 end
 
 -- Calls a function with each list of a row and the row's entry in it.
@@ -96,6 +85,24 @@ local function each_list(work, place, keys, simhash, again)
     attempt(work, 'n' .. string.char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash, again)
   end
 end
+
+local gone = {} -- entries of dropped rows that are still in a list, by the name of the list
+
+-- Removes entries from a list, which is written once, even for many dropped rows.
+local function cut(name, entries)
+  local list, cuts, parts, from = read(name), {}, {}, 1
+  for _, entry in ipairs(entries) do cuts[#cuts + 1] = find(list, entry) end
+  table.sort(cuts)
+  for _, at in ipairs(cuts) do parts[#parts + 1], from = sub(list, from, at - 1), at + #entries[1] end
+  replace(name, concat(parts) .. sub(list, from))
+end
+
+local function cut_all()
+  for name, entries in pairs(gone) do attempt(cut, name, entries) end
+  gone = {}
+end
+
+local function announce(kind, name) call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', kind, name) end
 
 -- Holds a document as pending, unless it is pending already, or its run is not held.
 function operations.hold(place, value, keys, simhash)
@@ -110,12 +117,10 @@ function operations.row(place, value, keys, simhash, others, is_news)
   local is_known = call('HDEL', lease(place), place) == 1 or old
   if is_known and others then keys, simhash = others, '' end
   each_list(append, place, keys, simhash, is_known)
-  local run, number = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
-  local is_last = number < 0x80000000 and number > tonumber(call('HGET', root .. ':last', run) or -1) -- not of a visit
-  if is_last then call('HSET', root .. ':last', run, number) end
-  if is_news and not (old and others) and call('EXISTS', root .. ':hears') == 1 then
-    call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', 'document', place)
-  end
+  local run, row = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
+  local is_last = row < 0x80000000 and row > tonumber(call('HGET', root .. ':last', run) or -1) -- not of a visit
+  if is_last then call('HSET', root .. ':last', run, row) end
+  if is_news and not (old and others) and call('EXISTS', root .. ':hears') == 1 then announce('document', place) end
 end
 
 -- Deletes a document or visit; with `if_pending`, only a pending document.
@@ -129,27 +134,25 @@ function operations.drop(place, keys, simhash, if_pending)
   end, place, keys, simhash)
 end
 
--- Writes or deletes a row of another kind. `add` writes it only if it is missing.
-function operations.set(hash, name, value, is_news)
-  if value then call('HSET', root .. ':' .. hash, name, value) else call('HDEL', root .. ':' .. hash, name) end
-  if is_news then call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', hash, name) end
+-- Writes a row of another kind; with `if_missing`, only if it does not exist. Deletes it if the value is false.
+function operations.set(key, value, is_news, if_missing)
+  local kind, name = key:match('(.-)/(.*)')
+  if value then call(if_missing and 'HSETNX' or 'HSET', root .. ':' .. kind, name, value)
+  else call('HDEL', root .. ':' .. kind, name) end
+  if is_news then announce(kind, name) end
 end
-
-function operations.add(hash, name, value) call('HSETNX', root .. ':' .. hash, name, value) end
 
 -- Requests
 
 function requests.call(...) return call(...) end
 
--- Takes the lease of a run, or releases it if the duration is 0. Returns 0 if another process holds it, 1 if this one
--- held it, 2 if nobody held it.
+-- Takes the lease of a run, or releases it if the duration is 0. Returns 0 if another process holds it.
 function requests.lease(code, run, milliseconds)
-  local holder = call('HGET', lease(code), '')
-  if holder and sub(holder, 1, 32) ~= sub(token, 1, 32) then return 0 end
-  if call('HSETNX', root .. ':names', code, run) == 0 and call('HGET', root .. ':names', code) ~= run then return 0 end
-  if milliseconds > 0 then call('HSET', lease(code), '', token) end
-  call('PEXPIRE', lease(code), milliseconds)
-  return holder and 1 or 2
+  local holder = call('HGET', lease(code), '') or id
+  local is_named = call('HSETNX', root .. ':names', code, run) == 1 or call('HGET', root .. ':names', code) == run
+  if sub(holder, 1, #id) ~= id or not is_named then return 0 end
+  if milliseconds > 0 then call('HSET', lease(code), '', id .. number) end
+  return call('PEXPIRE', lease(code), milliseconds)
 end
 
 local known, told, holds = {}, {}, true -- `holds` is false once a document could not be held
@@ -167,8 +170,7 @@ end
 
 -- Adds the newest rows of a key to the answer. Returns the last place of the key.
 local function newest(hits, n, name, most, own)
-  local list = call('HGET', bucket(name)) or ''
-  if list == '' then list = call('GETRANGE', root .. name, -PLACE * LOOKED, -1) end
+  local list = read(name, -PLACE * LOOKED)
   for at = #list - PLACE + 1, 1, -PLACE do
     local place = sub(list, at, at + PLACE - 1)
     if most == 0 then break end
@@ -194,8 +196,7 @@ end
 local function near(blocks, simhash, most, own)
   local far, found, nearest, bytes = {}, {}, {}, { byte(simhash, 1, 8) }
   for block = 1, #blocks, 3 do
-    if #found >= CROWD then break end
-    local list = call('GETRANGE', root .. 'n' .. sub(blocks, block, block + 2), -ENTRY * WIDE, -1)
+    local list = #found < CROWD and read('n' .. sub(blocks, block, block + 2), -ENTRY * WIDE) or ''
     assert(#list % ENTRY == 0, 'bad argument: a list has a part of an entry')
     for at = #list - ENTRY + 1, 1, -ENTRY do
       if #found >= CROWD then break end
@@ -225,7 +226,7 @@ local function answer(keys, most, blocks, simhash, far, document, seen)
   local is_new = #hits == 0 and (not seen or seen == last or call('HEXISTS', lease(own), own) == 1)
   local is_held = document and holds and is_new
   if is_held then operations.hold(unpack(document)) end
-  holds = holds and (is_held or not document)
+  holds, writes = holds and (is_held or not document), writes or document
   return { hits, last, nearest, is_held and 1 or 0 }
 end
 
@@ -259,10 +260,9 @@ function requests.tidy(key)
     end
     if #kept < #list / width then replace(sub(name, 1, 3) .. field, concat(kept)) end
   end
-  return 1
 end
 
-local function write(given)
+local function write()
   for _, each in ipairs(given) do
     if each[1] ~= 'drop' then cut_all() end
     attempt(operations[each[1]], unpack(each, 2))
@@ -270,10 +270,13 @@ local function write(given)
   cut_all()
 end
 
-local given, asked = unpack(cmsgpack.unpack(ARGV[2]))
-local answers, is_done, why = {}, pcall(write, given)
+local answers, is_done, why = {}, pcall(write)
 for n, each in ipairs(asked) do
   local is_answered, answer = pcall(requests[each[1]], unpack(each, 2))
-  if is_answered then answers[n] = answer else answers[n] = reply(answer.err or answer) end
+  if is_answered then answers[n] = answer or false else answers[n] = reply(answer.err or answer) end
 end
-return { damage, not is_done and reply(why.err or why), answers }
+local is_noted = is_done and (writes or #given > 0)
+for _, code in ipairs(is_noted and codes or {}) do -- a full server refuses it, but then nothing was written either
+  is_noted = is_noted and pcall(call, 'HSET', lease(code), '', id .. number)
+end
+return { damage, not is_done and reply(why.err or why), answers, is_noted and 1 or 0 }
