@@ -15,7 +15,7 @@ from .thesaurus import Concepts
 CANDIDATES, KEY_CONCEPTS = 30, 20  # l and p of the paper
 MIN_CONCEPTS = 20  # concepts in the main part of the network; with fewer, all of them would be key concepts
 COSINE = 0.9  # Sim_thr of the paper
-SPREAD = 0.1  # S_thr as a share of the words, the best in bench/dwdcs.py; the paper gives no value
+SPREAD = 0.1  # S_thr as a share of the words, see docs/algorithms/dwdcs.md; the paper gives no value
 
 
 def concept_fingerprints(
