@@ -1,26 +1,20 @@
 """Precision, recall and F1 of online decisions on labelled sets: ours, each detector alone, and peers, in one run.
 
     python bench/accuracy.py DIR… [--text-dedup PYTHON]
-    python bench/accuracy.py DIR… PAGES.jsonl… --proposals
 
 DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label). Strict, lenient and hard are explained by `scrapy neardup
 evaluate --help`, whose figures for our own detectors these are. Documents come in file order; a peer puts a document to
 the first one that its index returns, and else into the index (text-dedup, which takes the file as a whole, joins all
 that share a band); all pairs of a cluster are predicted. `raw` means that what a detector proposes is taken without
 verification. Peers that are not installed are passed over (`pip install datasketch rensa simhash`).
-
-`--proposals`: the default detectors with so many randomized lexicons and such a Hamming distance, and without either
-detector; also on feeds without labels, such as the pages of a site. `otherwise` counts the documents that one of the
-first line and this one drops, and the other does not.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,28 +51,6 @@ def peer(decide_by: Peer) -> Run:
     return run
 
 
-LEXICONS_AND_DISTANCES = (
-    *((number, 6) for number in (10, 5, 3, 2, 1, 0)),
-    *((10, distance) for distance in (4, 3, 2, 1, 0)),
-    *((number, 3) for number in (3, 2, 1, 0)),
-    (0, 0),
-)
-
-
-def proposals(path: str) -> Iterator[str]:
-    """Yield a line of the table for each way to propose."""
-    labelled = LabelledSet.load(path) if Path(path).is_dir() else None
-    rows = labelled.rows if labelled else dict(enumerate(map(json.loads, Path(path).read_bytes().splitlines())))
-    ways = [(f"{n} lexicons, {k}", Config(imatch_lexicons=n, simhash_distance=k)) for n, k in LEXICONS_AND_DISTANCES]
-    first = None
-    for name, config in [*ways, ("exact, shingle", Config(detectors=("exact", "shingle")))]:
-        outcome = decide(rows, config)
-        dropped = {copy for _, *copies in outcome.clusters for copy in copies}
-        first = dropped if first is None else first
-        f1 = f"{labelled.score(Partition(outcome.clusters), MODES['strict']).f1:9.3f}" if labelled else f"{'-':>9}"
-        yield f"{name:30} {len(dropped):9} {len(dropped ^ first):9} {outcome.candidates:9.3f} {outcome.size:9.0f} {f1}"
-
-
 ALONE = (*DEFAULT_DETECTORS, "feature_code", "dwdcs", "dwswn")
 
 CONTESTANTS: dict[str, tuple[str, Run]] = {
@@ -113,14 +85,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", metavar="DIR")
     parser.add_argument("--text-dedup", metavar="PYTHON", help="of an environment that has the package text-dedup")
-    parser.add_argument("--proposals", action="store_true", help="vary what `imatch` and `simhash` propose")
     opts = parser.parse_args()
     warm_up()
-    for path in opts.folders if opts.proposals else ():
-        print(f"\n{path}\n{'':30}   dropped otherwise cand./doc bytes/doc        F1")
-        for told in proposals(path):
-            print(told, flush=True)
-    for folder in opts.folders if not opts.proposals else ():
+    for folder in opts.folders:
         labelled = LabelledSet.load(folder)
         head = " ".join(f"{name:>7}" for name in ("P", "R", "F1", "lenient", "hard", "ARI", "docs/s"))
         print(f"\n{folder}: {len(labelled.rows)} documents\n{'':30} {head}")

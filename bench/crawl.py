@@ -1,18 +1,17 @@
-"""What the plugin costs a crawl of pages of 19 KB, by kind of spider, beside pipelines made of other packages.
+"""What the plugin costs a crawl of pages of 19 KB, by kind of spider.
 
-    python bench/crawl.py [--pages 1000] [--rounds 3] [--kinds links,css,bare] [--peers simhash,datasketch|none]
-                          [--json FILE] [-s NAME=VALUE…]
+    python bench/crawl.py [--pages 1000] [--rounds 3] [--kinds links,css,bare] [--json FILE]
+                          [-s NAME=VALUE…]
 
 - links: follows the links that a LinkExtractor finds, and yields the page's title and HTML.
 - css: yields four fields that CSS selectors find, among them the text.
 - bare: yields the HTML, and parses nothing itself.
 
 The pages come from `crawl_pages.py`, in a process of its own; none repeats another, so none should be dropped. Each
-round crawls with each kind of spider in turns: without the plugin, with it (an empty store on disk), and with a home-
-made pipeline of trafilatura, for items without text, and the package `simhash` or MinHash-LSH of `datasketch`. Each
-crawl has a process of its own. CPU a page is that of the process and its children from the 100th page to the end, the
-closing of the store included; "start" is what comes before that, less 100 such pages. Medians of the rounds; ratios are
-within a round. Linux only.
+round crawls with each kind of spider without the plugin, then with it (an empty store on disk), each time in a process
+of its own. CPU a page is that of the process and its children from the 100th page to the end, the closing of the store
+included; "start" is what comes before that, less 100 such pages. Medians of the rounds; ratios are within a round.
+Linux only.
 """
 
 from __future__ import annotations
@@ -20,21 +19,25 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from importlib.util import find_spec
+from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import scrapy
 from crawl_pages import LIST
-from crawl_run import PLUGIN, crawled, in_new_process, numbers, serving
 from options import new_file, positive, some_of
 from scrapy import signals
+from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.linkextractors import LinkExtractor
 
 FIRST = 100  # pages: with them all has been imported and loaded
-PEERS = {"simhash": "crawl_peers.SimHash", "datasketch": "crawl_peers.MinHash"}
+PLUGIN = {"ADDONS": {"scrapy_neardup.Addon": 500}}
+QUIET = {"LOG_LEVEL": "ERROR", "TELNETCONSOLE_ENABLED": False}
 WITHOUT, WITH = "without", "with"
 
 
@@ -110,8 +113,12 @@ def cpu() -> float:
 
 def crawl(port: str, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Crawl once, in this process."""
-    crawler: Any = crawled(KINDS[kind], settings, port=port)
-    spider, stats = crawler.spider, numbers(crawler)
+    process = AsyncCrawlerProcess({**QUIET, **settings})
+    crawler: Any = process.create_crawler(KINDS[kind])
+    process.crawl(crawler, port=port)
+    process.start()
+    spider = crawler.spider
+    stats = {name: value for name, value in crawler.stats.get_stats().items() if isinstance(value, (int, float))}
     errors = ("log_count/ERROR", "neardup/errors", "neardup/store/errors", "neardup/no_text")
     if any(stats.get(name) for name in errors) or spider.pages <= FIRST:
         raise SystemExit(f"the crawl went wrong: {spider.pages} pages, {stats}")
@@ -123,8 +130,21 @@ def measured(port: str, kind: str, what: str, settings: dict[str, Any]) -> dict[
     """Crawl once, in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         ours = {**PLUGIN, "NEARDUP_STORE": f"{folder}/store.sqlite", **settings}
-        given = ours if what == WITH else {"ITEM_PIPELINES": {PEERS[what]: 300}} if what in PEERS else {}
-        return in_new_process(__file__, "--one", json.dumps([port, kind, given]))
+        command = [sys.executable, __file__, "--one", json.dumps([port, kind, ours if what == WITH else {}])]
+        made: dict[str, Any] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+        return made
+
+
+@contextmanager
+def serving(pages: int) -> Iterator[str]:
+    """Run the web server, and give the port that it prints."""
+    command = [sys.executable, str(Path(__file__).with_name("crawl_pages.py")), str(pages)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.kill()
 
 
 def rows(made: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
@@ -141,7 +161,6 @@ def main() -> None:
     parser.add_argument("--pages", type=positive, default=1000, metavar="N", help="default: 1000")
     parser.add_argument("--rounds", type=positive, default=3, metavar="N", help="default: 3")
     parser.add_argument("--kinds", type=kinds, default=list(KINDS), help="of spider (default: all)")
-    parser.add_argument("--peers", default=",".join(PEERS), help="(default: all that are installed)")
     parser.add_argument("--json", type=new_file, metavar="FILE", help="write all figures to this file")
     parser.add_argument("-s", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="of the plugin")
     parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
@@ -154,9 +173,8 @@ def main() -> None:
             f"--pages {options.pages} is not allowed; allowed are more than {FIRST}, from which on it measures"
         )
     settings = dict(setting.split("=", 1) for setting in options.settings)
-    peers = [peer for peer in PEERS if peer in options.peers and find_spec("trafilatura") and find_spec(peer)]
-    found: dict[str, Any] = {kind: {what: [] for what in (WITHOUT, WITH, *peers)} for kind in options.kinds}
-    with serving("crawl_pages.py", options.pages) as port:
+    found: dict[str, Any] = {kind: {what: [] for what in (WITHOUT, WITH)} for kind in options.kinds}
+    with serving(options.pages) as port:
         for _ in range(options.rounds):
             for kind, made in found.items():
                 for what, crawls in made.items():

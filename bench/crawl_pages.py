@@ -1,4 +1,4 @@
-"""A web server of stories, pages of 19 KB that are made beforehand; `bench/crawl.py` and `bench/mirrors.py` crawl it.
+"""A web server of stories, pages of 19 KB that are made beforehand; `bench/crawl.py` crawls it.
 
     python bench/crawl_pages.py STORIES [--latency SECONDS]
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from crawl_site import serve
-from path_texts import made_up, page_of
+from serving import serve
+from texts import made_up, page_of
 
 TOKENS, LINKS = 700, 5
 LIST = "/list"

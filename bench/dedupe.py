@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import peer_text_dedup
 from options import new_file, positive
-from path_texts import made_up
+from texts import made_up
 
 FEW = 200  # rows: their time is that of the start
 OUTPUT = "out.jsonl"  # beside the feed

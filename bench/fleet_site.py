@@ -17,7 +17,7 @@ import sys
 from itertools import accumulate
 from random import Random
 
-from crawl_site import COMMON, FRAMES, serve
+from serving import COMMON, FRAMES, serve
 
 from scrapy_neardup.text.lexicon import builtin
 
@@ -55,7 +55,7 @@ class Pages:
     """What each path of each site answers with: made beforehand, so that serving costs little."""
 
     def __init__(self, all_places: list[tuple[int, str]]) -> None:
-        self._terms = [*COMMON["en"].split(), *sorted(filter(str.isascii, builtin().terms))]
+        self._terms = [*COMMON.split(), *sorted(filter(str.isascii, builtin().terms))]
         self._weights = list(accumulate(1 / (rank + 5) for rank in range(len(self._terms))))
         self._bodies = {(site, path): self._page(site, path) for site, path in all_places}
         for at in range(0, len(all_places), LISTED):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from path_texts import is_chinese
+from texts import is_chinese
 
 from scrapy_neardup.text.tokens import tokenize
 

@@ -1,6 +1,6 @@
-"""What a store costs that has been crawled into for years: look-ups, insertion, RAM, disk, opening; peers beside it.
+"""What a store costs that has been crawled into for years: look-ups, insertion, RAM, disk, opening.
 
-    python bench/store.py [1e5 1e6 1e7] [--peers 1e6] [--inserts 20000] [--json FILE]
+    python bench/store.py [1e5 1e6 1e7] [--inserts 20000] [--json FILE]
 
 `store_made.py` says what the documents are like and writes the store; another process opens it, with the default
 settings, and is measured. "Given" are all documents, "held" those that repeat none before them.
@@ -13,77 +13,212 @@ settings, and is measured. "Given" are all documents, "held" those that repeat n
 - cold: none of the store's files is in the system's cache.
 
 Median and p99 are the medians of five rounds, by the clock, then of the thread's own work: what they would be if other
-processes did not keep the machine busy. Peers hold what the store holds; they get five minutes and 12 GB. A store of
-1e7 takes 10 GB of disk while it is made, and some GB of RAM. Linux only.
+processes did not keep the machine busy. A store of 1e7 takes 10 GB of disk while it is made, and some GB of RAM. Linux
+only.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
+import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from store_made import Given, build
-from store_ours import KINDS, Result, measure, measure_cold
-from store_peers import PEERS, measure_peer
+from store_made import NEW, OF_FORM, Given, build, signature
 
-OURS, STEPS = "scrapy-neardup", {"cold": measure_cold, "measure": measure}
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.signature import Signature, Visit
+from scrapy_neardup.store.local.stored_index import folder_of
+from scrapy_neardup.text.urls import canonical_url
+
+ROUNDS, QUERIES = 5, 1000
+SYNC, PAUSE, SETTLE = 500, 0.25, 40  # insertions between two syncs, seconds before it, syncs at the end
+KINDS = ("new", "near-copy", "of one form")
+Result = dict[str, Any]
+Times = list[tuple[float, float]]
+Summary = tuple[float, ...]
 WHAT = ("median", "p99", "median of work", "p99 of work")
-PATIENCE = 300  # seconds, with a peer
+
+
+def queries(labels: Sequence[int], count: int) -> dict[str, list[Signature]]:
+    """Return, by kind, signatures to look up: of new documents, of near-copies, of new ones of the form."""
+    source = np.random.default_rng(3)
+    some = [label for label in source.choice(labels, 2 * count).tolist() if label < OF_FORM]
+    return {
+        "new": [signature(2 * NEW + n, NEW + n) for n in range(count)],
+        "near-copy": [signature(label, 2 * NEW + n, changed=2) for n, label in enumerate(some[:count])],
+        "of one form": [signature(OF_FORM + NEW + n, 3 * NEW + n) for n in range(count)],
+    }
+
+
+def measure(path: str, inserts: int) -> Result:
+    """Measure a store that was built, its files in the system's cache."""
+    labels = np.load(f"{path}.labels.npy")
+    asked = queries(labels, ROUNDS * QUERIES)
+    new = [signature(4 * NEW + n, 4 * NEW + n) for n in range(inserts)]
+    Deduplicator.open().close()  # what it loads is not the store's
+    gc.freeze()  # nor is what the bench made to be looked through again and again
+    size = disk(path)
+    warm(path)
+    before, start = memory(), time.perf_counter()
+    with Deduplicator.open(path) as dedup:
+        result: Result = {"open": time.perf_counter() - start, "ram_opened": grown(before), "held": len(labels)}
+        backend = dedup.store.backend
+        result |= {"disk": size, "index": index_size(path), "parts": [len(level) for level in backend.index.levels]}
+        for kind in KINDS:
+            result[kind], result[f"{kind} matched"] = look_up(dedup, asked[kind])
+        result["ram_looked_up"] = grown(before)
+        result |= insert(dedup, new)
+        result["ram"], result["mapped"] = grown(before)
+        return result | whole(dedup)
+
+
+def measure_cold(path: str) -> Result:
+    """Measure how a store begins of which nothing is in the system's cache."""
+    asked = queries(np.load(f"{path}.labels.npy"), QUERIES)["new"]
+    Deduplicator.open().close()
+    for file in files(path):
+        with file.open("rb") as opened:
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    start = time.perf_counter()
+    with Deduplicator.open(path) as dedup:
+        return {"open_cold": time.perf_counter() - start, "new_cold": look_up(dedup, asked)[0]}
+
+
+def look_up(dedup: Deduplicator, asked: Sequence[Signature]) -> tuple[Summary, int]:
+    """Return how long it takes, and how many of those asked match."""
+    matched, times = 0, []
+
+    def best(document: Document) -> None:
+        nonlocal matched
+        matched += dedup.matcher.best(document, each) is not None
+
+    for each in asked:
+        canonical_url(each.url or "")
+        times += timed(best, [Document(url=each.url)])
+    return summary(times), matched
+
+
+def insert(dedup: Deduplicator, signatures: Sequence[Signature]) -> Result:
+    """Insert documents while the store is tidied, and then let it come to rest."""
+    store, times = dedup.store, []
+    syncs: dict[str, Times] = {"flush": [], "refresh": [], "len": []}
+
+    def sync() -> None:
+        time.sleep(PAUSE)
+        calls: dict[str, Callable[[], object]] = {
+            "flush": lambda: store.flush(wait=False),
+            "refresh": store.refresh,
+            "len": lambda: len(store),
+        }
+        for name, call in calls.items():
+            syncs[name] += timed(lambda call: call(), [call])
+
+    worked = time.process_time()
+    for number, each in enumerate(signatures, 1):
+        canonical_url(each.url or "")
+        visit = Visit(each.url or "", each, False, each.first_seen, 20_000)
+        times += timed(lambda each, visit=visit: (store.add(each), store.commit(each, visit)), [each])
+        if number % SYNC == 0:
+            sync()
+    for _ in range(SETTLE):
+        sync()
+    longest = {f"{name}_longest": max(taken)[0] / 1000 for name, taken in syncs.items()}
+    cpu = (time.process_time() - worked) / len(signatures) * 1e6
+    return {"insertion": summary(times), "insertion_longest": max(times)[0] / 1000, "insertion_cpu": cpu, **longest}
+
+
+def whole(dedup: Deduplicator) -> Result:
+    """Time what looks at all of the store, in milliseconds."""
+    store = dedup.store
+    calls: dict[str, Callable[[], object]] = {
+        "len": lambda: len(store),
+        "describe": store.describe,
+        "degrees": lambda: sum(each.repeats for each in store.signatures()),
+    }
+    return {name: timed(lambda call: call(), [call])[0][0] / 1000 for name, call in calls.items()}
+
+
+def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> Times:
+    """Return the microseconds of each call: by the clock, and of this thread's work."""
+    times = []
+    for argument in arguments:
+        start, work = time.perf_counter_ns(), time.thread_time_ns()
+        call(argument)
+        worked, took = time.thread_time_ns() - work, time.perf_counter_ns() - start
+        times.append((took / 1000, worked / 1000))
+    return times
+
+
+def summary(times: Times) -> Summary:
+    """Return median and p99 by the clock, then of work: each the median of its values in the rounds."""
+    rounds = np.array_split(np.array(times), ROUNDS)
+    values = [np.percentile(part, (50, 99), axis=0).T.ravel() for part in rounds]
+    return tuple(np.median(values, axis=0).tolist())
+
+
+def memory() -> tuple[int, int]:
+    """Return the bytes of this process's own memory, and of mapped files."""
+    rows = (line.split() for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:])
+    sizes = {name: int(size) * 1024 for name, size, _ in rows}
+    return sizes["Anonymous:"], sizes["Rss:"] - sizes["Anonymous:"]
+
+
+def grown(before: tuple[int, int]) -> tuple[int, int]:
+    own, mapped = memory()
+    return own - before[0], mapped - before[1]
+
+
+def warm(path: str) -> None:
+    """Have a store's files in the system's cache."""
+    for file in files(path):
+        with file.open("rb") as opened:
+            while opened.read(1 << 24):
+                pass
+
+
+def files(path: str) -> list[Path]:
+    return [file for file in (Path(path), Path(f"{path}-wal"), *folder_of(path).rglob("*.idx")) if file.exists()]
+
+
+def index_size(path: str) -> int:
+    return sum(file.stat().st_size for file in folder_of(path).rglob("*.idx"))
+
+
+def disk(path: str) -> int:
+    return sum(file.stat().st_size for file in files(path))
 
 
 def step(name: str, folder: Path, given: int, inserts: int) -> None:
     """Do in a process of its own what is measured, or would leave memory behind."""
     path = str(folder / "store.sqlite")
-    result: Result = {"name": name, "given": given}
+    result: Result = {"given": given}
     if name == "build":
         documents = Given.make(given)
         np.save(f"{path}.labels.npy", documents.labels)
         build(path, documents)
-    elif name in PEERS:
-        result |= measure_peer(PEERS[name], folder, Given.make(given).labels.tolist())
     else:
-        result |= STEPS[name](path, inserts)
+        result |= measure_cold(path) if name == "cold" else measure(path, inserts)
     (folder / f"{name}.json").write_text(json.dumps(result))
 
 
-def child(name: str, given: int, inserts: int) -> Result:
-    """Run steps, and return what they measured, or why they did not."""
-    result: Result = {"name": name, "given": given}
+def measured(given: int, inserts: int) -> Result:
+    """Run the steps, and return what they measured."""
+    result: Result = {}
     with tempfile.TemporaryDirectory() as folder:
-        for each in ("build", *STEPS) if name == OURS else (name,):
+        for each in ("build", "cold", "measure"):
             command = [sys.executable, __file__, "--step", each, folder, str(given), "--inserts", str(inserts)]
-            try:
-                subprocess.run(command, check=True, timeout=PATIENCE if each in PEERS else None)
-            except subprocess.TimeoutExpired:
-                return {**result, "skipped": f"not done in {PATIENCE} s"}
-            except subprocess.CalledProcessError as error:
-                return {**result, "skipped": f"failed with status {error.returncode}, see above"}
-            result = {**json.loads(Path(folder, f"{each}.json").read_text()), **result}
+            subprocess.run(command, check=True)
+            result |= json.loads(Path(folder, f"{each}.json").read_text())
     return result
-
-
-def compared(results: list[Result]) -> None:
-    """Print everyone side by side."""
-    kinds = " | ".join(f"look-up, {kind}" for kind in KINDS)
-    print("\nMicroseconds, median / p99 / both of work; bytes per document held\n")
-    print(f"| | given | held | {kinds} | insertion | own RAM | mapped | disk |\n|{'---|' * (7 + len(KINDS))}")
-    for each in results:
-        cells = [each["name"], f"{each['given']:,}"]
-        if "skipped" in each:
-            cells += [each["skipped"]]
-        else:
-            cells += [f"{each['held']:,}", *(pair(each[kind]) for kind in (*KINDS, "insertion"))]
-            cells += [f"{each[name] / each['held']:,.0f}" for name in ("ram", "mapped", "disk")]
-        print("| " + " | ".join(cells) + " |")
-
-
-def pair(times: list[float]) -> str:
-    return " / ".join(f"{value:,.0f}" for value in times)
 
 
 def rows(each: Result) -> dict[str, float]:
@@ -122,7 +257,6 @@ def scaled(results: list[Result]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("documents", type=float, nargs="*", default=[1e5, 1e6, 1e7])
-    parser.add_argument("--peers", type=float, default=1e6, help="of how many documents at most; 0 for no peers")
     parser.add_argument("--inserts", type=int, default=20_000)
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--step", nargs=3, help=argparse.SUPPRESS)
@@ -131,16 +265,8 @@ def main() -> None:
         name, folder, given = options.step
         step(name, Path(folder), int(given), options.inserts)
         return
-    results: list[Result] = []
-    for name in (OURS, *PEERS):
-        for given in map(int, options.documents):
-            if name in PEERS and given > options.peers:
-                results.append({"name": name, "given": given, "skipped": "more than --peers"})
-            else:
-                results.append(child(name, given, options.inserts))
-            print(json.dumps(results[-1]), file=sys.stderr, flush=True)
-    compared(results)
-    scaled([each for each in results if each["name"] == OURS and "skipped" not in each])
+    results = [measured(given, options.inserts) for given in map(int, options.documents)]
+    scaled(results)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 

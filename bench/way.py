@@ -25,9 +25,9 @@ from types import FrameType
 from typing import Any
 
 import scrapy
-from path_texts import made_up
 from scrapy import signals
 from scrapy.crawler import CrawlerProcess
+from texts import made_up
 
 import scrapy_neardup
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from ..atomic import replacing
 
 MAGIC = "scrapy-neardup lexicon 1"
-BAND = (0.5, 0.7)  # the normalized IDF of kept terms, the best band in bench/imatch.py
+BAND = (0.5, 0.7)  # the normalized IDF of kept terms, the best of seven bands
 
 
 @dataclass(frozen=True)

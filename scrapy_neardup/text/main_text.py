@@ -53,7 +53,7 @@ class _Trust(NamedTuple):
     """If an element of what is left has this score, there is no limit."""
 
 
-# In the order in which they are given up. The numbers were chosen on some 600 pages; docs/studies.md has their worth.
+# In the order in which they are given up. The numbers were chosen on some 600 pages; docs/accuracy.md has the result.
 _NAME, _TAG, _REPLIES, _MARGIN_NAME, _HIDDEN, _LABEL, _CONTROL, _MARGIN, _CONSENT = range(9)
 _TRUSTS = {
     _NAME: _Trust(0.5, enough=1200),
