@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .crawl.middleware import MirrorMiddleware
-from .crawl.origins import ItemOrigins
+from .crawl.middleware import ItemOrigins, MirrorMiddleware
 from .crawl.pipeline import NearDupPipeline
 
 if TYPE_CHECKING:

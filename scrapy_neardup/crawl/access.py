@@ -6,18 +6,21 @@ synchronous code. A single thread keeps the calls in order.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.asyncio import call_later, is_asyncio_available
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred
 
+from ..deduplicator import PAUSES
 from ..store import StoreError
-from .reactor import arrived
 
 if TYPE_CHECKING:
     from ..deduplicator import Deduplicator
@@ -29,6 +32,25 @@ T = TypeVar("T")
 FAILURES = (StoreError, OSError)
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call
 MOST_LATE = 20_000_000  # the maximum size of the texts of late documents together, in characters
+
+
+async def pause(seconds: float) -> None:
+    """Wait for `seconds` seconds while the crawl goes on."""
+    moment: Deferred[None] = Deferred()
+    call_later(seconds, moment.callback, None)
+    await maybe_deferred_to_future(moment)
+
+
+async def arrived(future: Future[T]) -> T:
+    """Return the result of a future of another thread or process, or raise its error."""
+    if is_asyncio_available():
+        return await asyncio.wrap_future(future)
+    from twisted.internet import reactor
+
+    done: Deferred[None] = Deferred()
+    future.add_done_callback(lambda _: reactor.callFromThread(done.callback, None))
+    await done
+    return future.result()
 
 
 class Access:
@@ -83,6 +105,18 @@ class Access:
             future.add_done_callback(self._give_up)  # the thread may still claim the document
             raise
 
+    async def claim_settled(self, document: Document) -> Claim:
+        """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
+        claim, moment = await self.claim(document), PAUSES[0]
+        while claim.is_early:
+            if claim.rival:
+                await self.settled(claim.rival)
+            else:
+                await pause(moment)
+                moment = min(2 * moment, PAUSES[1])
+            claim = await self.claim(document)
+        return claim
+
     def _give_up(self, future: Future[Claim]) -> None:
         if not future.cancelled() and future.exception() is None:
             self._submit(future.result().withdraw)
@@ -105,8 +139,11 @@ class Access:
 
     async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
         """Call a function on the store, and return its result. Return None if the store fails."""
+        return await self._report(self.run(function, *arguments))
+
+    async def _report(self, called: Awaitable[T]) -> T | None:
         try:
-            return await self.run(function, *arguments)
+            return await called
         except FAILURES as error:
             self._failed(error)
             return None
@@ -114,16 +151,10 @@ class Access:
     def later(self, function: Callable[..., object], *arguments: Any) -> None:
         """Call a function on the store after all pending calls. If the store is on a server, do not wait."""
         if self._thread:
-            deferred_from_coro(self._watch(self._submit(function, *arguments)))
+            deferred_from_coro(self._report(arrived(self._submit(function, *arguments))))
             return
         try:
             function(*arguments)
-        except FAILURES as error:
-            self._failed(error)
-
-    async def _watch(self, future: Future[Any]) -> None:
-        try:
-            await arrived(future)
         except FAILURES as error:
             self._failed(error)
 
@@ -139,18 +170,10 @@ class Access:
 
     def take_in_later(self, document: Document) -> None:
         """Remember a document without a verdict, to claim it later. Drop the oldest if the texts exceed `MOST_LATE`."""
-        self._keep(replace(document))  # a copy without the computed fields
-        while self._late_size > MOST_LATE:
-            self._next_late()
-
-    def _keep(self, document: Document) -> None:
-        self._late.append(document)
+        self._late.append(replace(document))  # a copy without the computed fields
         self._late_size += len(document.text)
-
-    def _next_late(self) -> Document:
-        document = self._late.popleft()
-        self._late_size -= len(document.text)
-        return document
+        while self._late_size > MOST_LATE:
+            self._late_size -= len(self._late.popleft().text)
 
     @property
     def late(self) -> int:
@@ -159,14 +182,15 @@ class Access:
 
     async def catch_up(self) -> bool:
         """Claim some late documents. Return whether at least one was claimed."""
-        some = [self._next_late() for _ in range(min(AT_ONCE, len(self._late)))]
+        some = [self._late.popleft() for _ in range(min(AT_ONCE, len(self._late)))]
         known = len(some)
+        self._late_size -= sum(len(document.text) for document in some)
         try:
             if some:
                 await self.ask(self._claim_late, some)
         finally:
             for document in some:
-                self._keep(document)
+                self.take_in_later(document)
         self.caught_up += known - len(some)
         return len(some) < known
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,31 +14,27 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.conf import closest_scrapy_cfg, get_config
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
+from scrapy.utils.project import inside_project
 
 from ..deduplicator import Deduplicator
-from ..document import Document
 from ..hosts.rules import Change
 from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
-from ..settings import Config, ConfigError
+from ..settings import STORE_NAME, Config, ConfigError
 from ..stats import BY_DETECTOR, CHANGES, PREFIX, Stat, plural, summary
 from ..text.extractors import ExtractorError
-from .access import FAILURES, Access
-from .default_store import default_store
+from .access import FAILURES, Access, pause
 from .doors import Adviser
 from .drop_feed import DroppedFeed
-from .garbage import frozen
-from .leads import Leads
-from .outcome import Outcomes
-from .reactor import pause
-from .rechecks import Rechecks
-from .refusal import shorten
-from .waitlist import Waitlist
+from .pages import Pages
+from .tickets import Tickets
 from .workers import Workers
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
     from scrapy.utils.asyncio import AsyncioLoopingCall
     from twisted.internet.task import LoopingCall
     from typing_extensions import Self
@@ -68,10 +65,8 @@ class NearDup:
         self.dedup = Deduplicator.from_config(config, run=run, writer=crawler.spider.name)
         self.dedup.store.backend.meet()
         self.access = Access(self.dedup, self._failed)
-        self.outcomes = Outcomes(self)
-        self.waitlist = Waitlist(crawler, self)
-        self.rechecks = Rechecks()
-        self.leads = Leads(self._keep_fetching)
+        self.pages = Pages(self)
+        self.tickets = Tickets(self)
         self.advisers: list[Adviser] = []
         """Those that are asked before each fetch, in this order."""
         if self._run_file:
@@ -80,7 +75,7 @@ class NearDup:
         self._is_away = self._is_syncing = self._is_closing = self._is_full = False
         self._calm = self._unjudged = self._summed = 0
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
-        self._exits = ExitStack()
+        self._freezes = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -91,7 +86,7 @@ class NearDup:
         try:
             made = cls(crawler, crawl_config(crawler))
         except (ConfigError, ExtractorError, *FAILURES) as error:
-            shorten(error)
+            _Shortened(str(error)).connect()
             raise
         made._connect()
         return made
@@ -127,7 +122,11 @@ class NearDup:
         self._tasks = [create_looping_call(self.sync), create_looping_call(self.log_summary)]
         self._tasks[0].start(FLUSH_INTERVAL, now=False)
         self._tasks[1].start(SUMMARY_INTERVAL, now=False)
-        self._exits.enter_context(frozen())
+        # Each garbage collection would visit all objects of all imported modules, a tenth of the time of a crawl. Leave
+        # it alone if the calling program, or another crawl, has frozen its objects.
+        self._freezes = not gc.get_freeze_count()
+        if self._freezes:
+            gc.freeze()
 
     async def spider_closed(self, reason: str) -> None:
         self._is_closing = True
@@ -140,7 +139,7 @@ class NearDup:
             self.set("requests/wrongly_skipped_share", round(self.number("requests/wrongly_skipped") / rechecked, 4))
         while self._is_syncing:
             await pause(PAUSE)
-        self.outcomes.withdraw_lost()
+        self.pages.withdraw_lost()
         await self.access.catch_up_all()
         await self._tell()
         self._is_full = reason == "finished" and self.config.revisit != "skip"
@@ -164,7 +163,8 @@ class NearDup:
         finally:
             self.access.close()
             self.workers.close()
-            self._exits.close()
+            if self._freezes:
+                gc.unfreeze()
 
     def _run_stats(self) -> dict[str, int]:
         """Return the stats to store with the run, without their prefix, and the marks of the run."""
@@ -188,7 +188,7 @@ class NearDup:
             await self.access.ask(partial(store.flush, wait=store.is_remote))
             while not self._is_closing and await self.access.ask(store.refresh):
                 await pause(PAUSE)
-            self.outcomes.withdraw_lost()
+            self.pages.withdraw_lost()
             if not self._is_closing:
                 await self._tell()
                 await self.access.catch_up()
@@ -249,10 +249,6 @@ class NearDup:
         if not self._is_closing and engine and engine.spider:
             self._is_closing = True
             deferred_from_coro(engine.close_spider_async(reason=reason))
-
-    def _keep_fetching(self, url: str) -> None:
-        """Fetch a URL from now on, although it is known as a copy."""
-        self.access.later(self.dedup.visits.keep_fetching, Document(url))
 
     def pass_unjudged(self, error: Exception) -> None:
         """Count an item that passes because the store could not judge it."""
@@ -333,3 +329,56 @@ def _run_file(crawler: Crawler) -> Path | None:
     """Return the path of the file with the id of a pausable run; None without JOBDIR."""
     folder = job_dir(crawler.settings)
     return Path(folder, "neardup.run") if folder else None
+
+
+def default_store(settings: BaseSettings) -> Path:
+    """Return the path of the store in Scrapy's data folder or, if that is unknown, in JOBDIR.
+
+    Raise ConfigError if JOBDIR is not set either.
+    """
+    folder = _data_folder() or settings.get("JOBDIR")
+    if not folder:
+        raise ConfigError(
+            "NEARDUP_STORE = None is not allowed, since there is no scrapy.cfg to mark the project's folder (as on "
+            "scrapyd); allowed is a path or the address of a server. Or set JOBDIR: the store is then created in it"
+        )
+    return Path(folder, STORE_NAME)
+
+
+def _data_folder() -> Path | None:
+    """Return the folder in which Scrapy's `data_path` puts files, without creating it; None if it is unknown."""
+    if not inside_project():
+        return Path(".scrapy")
+    if folder := get_config().get("datadir", "default", fallback=""):
+        return Path(folder)
+    file = closest_scrapy_cfg()
+    return Path(file).parent / ".scrapy" if file else None
+
+
+class _Shortened(logging.Filter):
+    """Replaces the traceback of an error that is about to be raised by its message, once, if a crawl can't start.
+
+    Scrapy does not handle an error of a component's `from_crawler`. So asyncio or Twisted logs fifty lines or more,
+    which do not help with a wrong setting or an unreadable store. The filter keeps no reference to the error, since
+    Twisted logs an error only when nothing refers to it any more.
+    """
+
+    _loggers = (logging.getLogger("asyncio"), logging.getLogger("twisted"))
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self._message = message
+
+    def connect(self) -> None:
+        for each in self._loggers:
+            each.addFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.exc_info:
+            return self._message not in record.getMessage()  # Twisted logs the error twice, first as text
+        if str(record.exc_info[1]) == self._message:
+            record.msg, record.args = "The crawl was not started: %s", (self._message,)
+            record.exc_info = record.exc_text = None
+            for each in self._loggers:
+                each.removeFilter(self)
+        return True

@@ -23,7 +23,7 @@ from ..document import Document
 from ..text.extractors import BUILTIN, Extract, build_reader
 from ..text.extractors import is_heavy as is_heavy_extractor
 from ..text.html import Page
-from .reactor import arrived
+from .access import arrived
 
 Fingerprints = dict[str, tuple[int, ...]]
 T = TypeVar("T")
