@@ -1,6 +1,6 @@
 """scrapy-neardup: keep a crawl from fetching and storing the same content twice.
 
-The way of an item: crawl/middleware, crawl/pipeline, crawl/pages, items, document, detectors, store, matching/matcher,
+The way of an item: crawl/pipeline, crawl/pages, items, document, detectors, store, matching/matcher,
 matching/evidence, matching/claim, crawl/pages, store.
 
 The way of a request: crawl/middleware, mirrors/advice, then fetched, skipped or redirected (crawl/tickets).
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .addon import Addon
-    from .crawl.middleware import ItemOrigins, MirrorMiddleware
-    from .crawl.pipeline import NearDupPipeline
+    from .crawl.middleware import MirrorMiddleware
+    from .crawl.pipeline import ItemOrigins, NearDupPipeline
     from .deduplicator import Deduplicator
     from .document import Document
     from .items import item_document
@@ -32,7 +32,7 @@ _HOMES = {
     "ConfigError": "settings",
     "Deduplicator": "deduplicator",
     "Document": "document",
-    "ItemOrigins": "crawl.middleware",
+    "ItemOrigins": "crawl.pipeline",
     "MirrorMiddleware": "crawl.middleware",
     "NearDupPipeline": "crawl.pipeline",
     "StoreError": "store",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .crawl.middleware import ItemOrigins, MirrorMiddleware
-from .crawl.pipeline import NearDupPipeline
+from .crawl.middleware import MirrorMiddleware
+from .crawl.pipeline import ItemOrigins, NearDupPipeline
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -23,8 +23,8 @@ from scrapy.utils.request import fingerprint
 from site_server import article, html
 
 import scrapy_neardup.crawl.tickets
-from scrapy_neardup.crawl.access import pause
 from scrapy_neardup.crawl.extension import NearDup
+from scrapy_neardup.crawl.workers import pause
 from scrapy_neardup.detectors import Exact
 
 

@@ -19,7 +19,7 @@ from unicodedata import combining, east_asian_width
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 
-from ..crawl.extension import default_store
+from ..crawl import default_store
 from ..deduplicator import Deduplicator
 from ..feeds import FeedError
 from ..feeds.json_text import json_text

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,27 +13,24 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
-from scrapy.utils.conf import closest_scrapy_cfg, get_config
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
-from scrapy.utils.project import inside_project
 
 from ..deduplicator import Deduplicator
 from ..hosts.rules import Change
 from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
-from ..settings import STORE_NAME, Config, ConfigError
-from ..stats import BY_DETECTOR, CHANGES, PREFIX, Stat, plural, summary
+from ..settings import Config, ConfigError
+from ..stats import CHANGES, PREFIX, Stat, plural, summary
 from ..text.extractors import ExtractorError
-from .access import FAILURES, Access, pause
+from . import default_store
 from .doors import Adviser
 from .drop_feed import DroppedFeed
 from .pages import Pages
 from .tickets import Tickets
-from .workers import Workers
+from .workers import FAILURES, Access, Workers, pause
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
     from scrapy.utils.asyncio import AsyncioLoopingCall
     from twisted.internet.task import LoopingCall
     from typing_extensions import Self
@@ -60,7 +56,9 @@ class NearDup:
         self.stats = crawler.stats
         self.crawler = crawler
         self.dropped = self._dropped_feed()  # before the store, so that a bad URI opens none
-        self._run_file = _run_file(crawler)
+        jobs = job_dir(crawler.settings)
+        self._run_file = Path(jobs, "neardup.run") if jobs else None
+        """The file with the id of a run that can be paused."""
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run, writer=crawler.spider.name)
         self.dedup.store.backend.meet()
@@ -76,6 +74,13 @@ class NearDup:
         self._calm = self._unjudged = self._summed = 0
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
         self._freezes = False
+        connect = crawler.signals.connect
+        connect(self.itself, signal=_SHARED)
+        connect(self.spider_opened, signal=signals.spider_opened)
+        connect(self.spider_closed, signal=signals.spider_closed)
+        connect(self.engine_stopped, signal=signals.engine_stopped)
+        if self.dropped:
+            connect(self.dropped.close, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -84,12 +89,10 @@ class NearDup:
             if isinstance(shared, cls):  # receivers of all signals answer too
                 return shared
         try:
-            made = cls(crawler, crawl_config(crawler))
+            return cls(crawler, crawl_config(crawler))
         except (ConfigError, ExtractorError, *FAILURES) as error:
             _Shortened(str(error)).connect()
             raise
-        made._connect()
-        return made
 
     def itself(self) -> Self:
         """Return this object, as the answer to the signal by which components find it."""
@@ -100,15 +103,6 @@ class NearDup:
         if config.dropped is None or config.action != "drop":
             return None
         return DroppedFeed(self.crawler, config.dropped, config.tag_field, self.count)
-
-    def _connect(self) -> None:
-        connect = self.crawler.signals.connect
-        connect(self.itself, signal=_SHARED)
-        connect(self.spider_opened, signal=signals.spider_opened)
-        connect(self.spider_closed, signal=signals.spider_closed)
-        connect(self.engine_stopped, signal=signals.engine_stopped)
-        if self.dropped:
-            connect(self.dropped.close, signal=signals.spider_closed)
 
     # The life of the crawl
 
@@ -256,24 +250,16 @@ class NearDup:
         self._unjudged += 1
         self.count("store/unjudged")
 
-    @contextmanager
-    def guarded(self, adviser: Adviser, url: str | None) -> Iterator[None]:
-        """Log and count an error of an adviser. No such error may harm the crawl."""
-        try:
-            yield
-        except Exception:
-            self.count("errors")
-            logger.exception("%s failed on %s", type(adviser).__name__, url)
+    def note_failed(self, adviser: Adviser, url: str | None) -> None:
+        """Log and count the error of an adviser that is handled. No such error may harm the crawl."""
+        self.count("errors")
+        logger.exception("%s failed on %s", type(adviser).__name__, url)
 
     # Counting
 
     def count(self, name: Stat, by: int = 1) -> None:
         """Count in Scrapy's stats."""
         self.stats.inc_value(PREFIX + name, by)
-
-    def count_detector(self, name: str) -> None:
-        """Count a duplicate by the detector that found it."""
-        self.stats.inc_value(f"{PREFIX}{BY_DETECTOR}{name}")
 
     def set(self, name: Stat, value: float) -> None:
         """Set a value in Scrapy's stats."""
@@ -302,11 +288,11 @@ def crawl_config(crawler: Crawler) -> Config:
     if not config.enabled:
         raise NotConfigured("NEARDUP_ENABLED is off")
     assert crawler.spider
-    return replace(
-        config,
-        store=config.store or _made(default_store(crawler.settings)),
-        namespace=config.namespace.replace("{spider}", crawler.spider.name),
-    )
+    if not config.store:
+        store = default_store(crawler.settings)
+        store.parent.mkdir(parents=True, exist_ok=True)
+        config = replace(config, store=str(store))
+    return replace(config, namespace=config.namespace.replace("{spider}", crawler.spider.name))
 
 
 def _is_look(crawler: Crawler) -> bool:
@@ -317,42 +303,6 @@ def _is_look(crawler: Crawler) -> bool:
     """
     start = getattr(crawler.spider, "start", None)
     return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
-
-
-def _made(store: Path) -> str:
-    """Create the folder of a store, and return the path of the store."""
-    store.parent.mkdir(parents=True, exist_ok=True)
-    return str(store)
-
-
-def _run_file(crawler: Crawler) -> Path | None:
-    """Return the path of the file with the id of a pausable run; None without JOBDIR."""
-    folder = job_dir(crawler.settings)
-    return Path(folder, "neardup.run") if folder else None
-
-
-def default_store(settings: BaseSettings) -> Path:
-    """Return the path of the store in Scrapy's data folder or, if that is unknown, in JOBDIR.
-
-    Raise ConfigError if JOBDIR is not set either.
-    """
-    folder = _data_folder() or settings.get("JOBDIR")
-    if not folder:
-        raise ConfigError(
-            "NEARDUP_STORE = None is not allowed, since there is no scrapy.cfg to mark the project's folder (as on "
-            "scrapyd); allowed is a path or the address of a server. Or set JOBDIR: the store is then created in it"
-        )
-    return Path(folder, STORE_NAME)
-
-
-def _data_folder() -> Path | None:
-    """Return the folder in which Scrapy's `data_path` puts files, without creating it; None if it is unknown."""
-    if not inside_project():
-        return Path(".scrapy")
-    if folder := get_config().get("datadir", "default", fallback=""):
-        return Path(folder)
-    file = closest_scrapy_cfg()
-    return Path(file).parent / ".scrapy" if file else None
 
 
 class _Shortened(logging.Filter):

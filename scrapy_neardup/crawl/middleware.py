@@ -1,11 +1,10 @@
-"""The middlewares: one skips requests and redirects dead links, one tells the pipeline what each item comes from."""
+"""The downloader middleware: every reason to skip a request, and the redirection of dead links."""
 
 from __future__ import annotations
 
 import logging
-from asyncio import CancelledError
-from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NoReturn
 
 from scrapy import Request, signals
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
@@ -16,7 +15,6 @@ from scrapy.exceptions import (
     IgnoreRequest,
 )
 from scrapy.http import HtmlResponse, Response
-from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
@@ -31,7 +29,6 @@ from .tickets import (
     STAND_IN,
     Ticket,
     detour,
-    disown,
     drop_conditions,
     is_of_spider,
     is_plain,
@@ -120,18 +117,18 @@ class MirrorMiddleware:
         if not self._skips or not is_of_spider(request):
             return False
         ticket = Ticket.of(request)
-        if ticket.reason == AFTER_ALL or ticket.dead_link or (ticket.reason, ticket.url) == (RECHECK, request.url):
+        if ticket.reason == AFTER_ALL or ticket.dead_link or ticket[:2] == (request.url, RECHECK):
             return False
         return self.config.skip_start or not is_start(request)
 
     async def _advice(self, request: Request) -> Advice | None:
         """Return the advice of the first adviser that has any; None to send the request."""
         for adviser in (*self.neardup.advisers, self._known):
-            advice = None
-            with self.neardup.guarded(adviser, request.url):
-                advice = await adviser.advise(request)
-            if advice:
-                return None if self._is_doubted(request, advice) else advice
+            try:
+                if advice := await adviser.advise(request):
+                    return None if self._is_doubted(request, advice) else advice
+            except Exception:
+                self.neardup.note_failed(adviser, request.url)
         return None
 
     def _is_doubted(self, request: Request, advice: Advice) -> bool:
@@ -155,7 +152,7 @@ class MirrorMiddleware:
 
     def _redirect(self, request: Request, url: str) -> Request | None:
         """Return a request to the original host for a page that is not held; None to send the given request."""
-        if self._tickets.is_gone(url) or (Ticket.of(request).reason, Ticket.of(request).url) == (RESTORED, request.url):
+        if self._tickets.is_gone(url) or Ticket.of(request)[:2] == (request.url, RESTORED):
             return None
         made = to_original(request, url)
         if made is None or not self._may_follow(made, request.url):
@@ -167,8 +164,9 @@ class MirrorMiddleware:
     # After a failed fetch
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        if Ticket.of(request).mirror_of and not _is_page(response) and (restored := self._restored(request)):
-            return restored
+        asked = Ticket.of(request).mirror_of
+        if asked and not _is_page(response):
+            return self._restored(request, asked)
         if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
             return response
         return await self._rescue(request, f"status {response.status}") or response
@@ -179,17 +177,15 @@ class MirrorMiddleware:
         ticket = Ticket.of(request)
         if is_dead and (ticket.mirror_of or ticket.reason == STAND_IN):
             self._tickets.note_gone(request.url, with_host=True)
-        if restored := self._restored(request):
-            return restored
+        if ticket.mirror_of:
+            return self._restored(request, ticket.mirror_of)
         # A detour to a copy may fail with any error. Then the next copy is tried.
         if not is_dead and not ticket.dead_link:
             return None
         return await self._rescue(request, type(exception).__name__)
 
-    def _restored(self, request: Request) -> Request | None:
-        """Return the request that was replaced by a rule on hosts; None if there is none."""
-        if not (asked := Ticket.of(request).mirror_of):
-            return None
+    def _restored(self, request: Request, asked: str) -> Request:
+        """Return the request that was replaced by a rule on hosts."""
         self._tickets.note_gone(request.url)
         return detour(request, asked, RESTORED)
 
@@ -235,9 +231,11 @@ class MirrorMiddleware:
     async def _to_stand_in(self, request: Request, dead: str, tried: list[str], seen: float) -> Request | None:
         """Return the request of the first adviser that names a page in place of a dead link; None without any."""
         for adviser in self.neardup.advisers:
-            made = None
-            with self.neardup.guarded(adviser, dead):
+            try:
                 made = await adviser.rescue(request, dead, seen)
+            except Exception:
+                self.neardup.note_failed(adviser, dead)
+                continue
             if made and not self._tickets.is_gone(made.url):
                 Ticket(made.url, STAND_IN, dead, tried).put(made)
                 return made
@@ -271,80 +269,3 @@ class MirrorMiddleware:
 def _is_page(response: Response) -> bool:
     """Return whether a response is a page: no error, no redirect, no meta refresh."""
     return response.status == 200 and not (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])
-
-
-class ItemOrigins(BaseSpiderMiddleware):
-    """Notes the page of each item as the spider middleware nearest to the engine.
-
-    The first item of a response is held back until the callback yields another one, or ends. So the pipeline knows in
-    time whether the URL of the page is the item's own. Requests pass at once. As the first item pipeline, it begins to
-    follow the item.
-    """
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        self._pages = NearDup.from_crawler(crawler).pages
-
-    def process_spider_output(self, response: Response | None, result: Iterable[Any]) -> Iterator[Any]:  # type: ignore[override]
-        behind = _OneBehind()
-        try:
-            for output in super().process_spider_output(response, result):
-                yield from behind.passed(output)
-        except Exception:
-            yield from behind.first
-            raise
-        self._end(response, behind)
-        yield from behind.first
-
-    async def process_spider_output_async(  # type: ignore[override]
-        self, response: Response | None, result: AsyncIterator[Any]
-    ) -> AsyncIterator[Any]:
-        behind = _OneBehind()
-        try:
-            async for output in super().process_spider_output_async(response, result):
-                for each in behind.passed(output):
-                    yield each
-        except (Exception, CancelledError):
-            for each in behind.first:
-                yield each
-            raise
-        self._end(response, behind)
-        for each in behind.first:
-            yield each
-
-    def _end(self, response: Response | None, behind: _OneBehind) -> None:
-        if behind.first and response is not None:
-            self._pages.page(response).gives_one = True
-
-    def get_processed_request(self, request: Request, response: Response | None) -> Request:
-        if response is not None:
-            disown(request)
-        return request
-
-    def get_processed_item(self, item: Any, response: Response | None) -> Any:
-        if response is not None:
-            self._pages.note_origin(item, response)
-        return item
-
-    def process_item(self, item: Any) -> Any:
-        self._pages.begin(item)
-        return item
-
-
-class _OneBehind:
-    """Holds back the first item of a response."""
-
-    def __init__(self) -> None:
-        self.first: list[Any] = []
-        """The item that is held back, if any."""
-        self._has_more = False
-
-    def passed(self, output: Any) -> list[Any]:
-        """Return the outputs that may pass, given the next one."""
-        if self._has_more or output is None or isinstance(output, Request):
-            return [output]
-        if not self.first:
-            self.first = [output]
-            return []
-        passed, self.first, self._has_more = [*self.first, output], [], True
-        return passed

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 from lxml import etree
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.utils.datatypes import LocalCache
 
@@ -37,6 +37,8 @@ from ..text.urls import host
 from .tickets import AFTER_ALL, RECHECK, STAND_IN, Ticket, is_plain, redirects
 
 if TYPE_CHECKING:
+    from scrapy import Request
+
     from .extension import NearDup
 
 logger = logging.getLogger(__name__)
@@ -69,10 +71,14 @@ class Page:
         """True if the response had content that is not held, so that its URLs are fetched again."""
         self.given: set[Signature] = set()
         """The documents that the response gave so far."""
-        self.all_urls = (response.url, *reversed(redirects(request)[0])) if request else ()
+        before, reasons = redirects(request) if request else ([], [])
+        self.all_urls = (response.url, *reversed(before)) if request else ()
         """The URL of the response and the URLs that redirected to it, last redirect first."""
         self.urls = self.all_urls if request and is_plain(request) else ()
         """The same; empty if the URL alone does not describe the request."""
+        # A URL that returned a login page, an error page or a temporary redirect may return something else next time.
+        is_lasting = all(reason in (301, 308) for reason in reasons)
+        self._loose = self.urls if response.status >= 300 else () if is_lasting else self.urls[1:]
         self._fetch: Fetch | None = None
 
     def has(self, document: Document) -> bool:
@@ -86,17 +92,13 @@ class Page:
 
     def _fetched(self, response: Response) -> Fetch:
         encoding = response.encoding if isinstance(response, TextResponse) else None
-        plain = Fetch(place=response.url, body=response.body, encoding=encoding)
-        if not self.urls or response.request is None:
-            return plain
-        lasting = all(reason in (301, 308) for reason in redirects(response.request)[1])
-        # A URL that returned a login page, an error page or a temporary redirect may return something else next time.
-        loose = self.urls if response.status >= 300 else () if lasting else self.urls[1:]
+        fetch = Fetch(place=response.url, body=response.body, encoding=encoding)
+        if not self.urls:
+            return fetch
         tree = _tree(response)
         claimed = tuple(_claimed(response, tree)) if tree else ()
-        return plain._replace(
-            urls=self.urls, loose=frozenset(loose), size=len(response.body), tree=tree, claimed=claimed
-        )
+        loose = frozenset(self._loose)
+        return fetch._replace(urls=self.urls, loose=loose, size=len(response.body), tree=tree, claimed=claimed)
 
 
 def _claimed(response: Response, tree: Tree) -> Iterator[str]:
@@ -234,9 +236,7 @@ class Pages:
         try:
             # An item of a preferred host is not dropped for an item of another host.
             by_own_host = claim.document.url in self._neardup.dedup.matcher.preference
-            is_delivered = await self._ask(
-                partial(self._deliveries.is_delivered, document, by_own_host=by_own_host)
-            )
+            is_delivered = await self._ask(partial(self._deliveries.is_delivered, document, by_own_host=by_own_host))
         except BaseException:  # no other claim may wait for this one
             del self._delivering[document]
             raise
@@ -360,8 +360,10 @@ class Pages:
         is_preferred = document.url in self._neardup.dedup.matcher.preference
         self._deliveries.record(document, by_own_host=is_preferred and by_own_host)
         for adviser in self._neardup.advisers:
-            with self._neardup.guarded(adviser, claim.document.url):
+            try:
                 adviser.visited(claim)
+            except Exception:
+                self._neardup.note_failed(adviser, claim.document.url)
 
     def withdraw_lost(self) -> None:
         """Withdraw the claims of lost items."""

@@ -1,24 +1,30 @@
-"""The item pipeline, which claims the document of each item, and drops, tags or counts the item."""
+"""The item pipelines: the first one notes what each item comes from, the second one drops, tags or counts it."""
 
 from __future__ import annotations
 
 import logging
+from asyncio import CancelledError
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from itemadapter import ItemAdapter
+from scrapy import Request
 from scrapy.exceptions import DropItem
+from scrapy.http import Response
 
+from ..deduplicator import PAUSES
 from ..document import Document
 from ..items import Record
 from ..matching.claim import Claim
-from ..stats import Stat
+from ..stats import BY_DETECTOR, PREFIX, Stat
 from ..text.html import Page
 from ..verdict import Verdict
-from .access import FAILURES
 from .doors import item_judged
 from .extension import NearDup
-from .pages import ItemInHand
+from .pages import ItemInHand, Pages
+from .tickets import disown
 from .warnings import Warnings
+from .workers import FAILURES, pause
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -38,6 +44,50 @@ class DuplicateItem(DropItem):
         super().__init__(verdict.sentence(url, label), log_level=log_level)
         self.url = url
         self.verdict = verdict
+
+
+class ItemOrigins:
+    """Notes the response of each item as the spider middleware nearest to the engine.
+
+    The first item of a response is held back until the callback yields another one, or ends. So the pipeline knows in
+    time whether the URL of the page is the item's own. Requests pass at once. As the first item pipeline, it begins to
+    follow the item.
+    """
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(NearDup.from_crawler(crawler).pages)
+
+    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        held: list[Any] = []
+        count = 0
+        try:
+            async for output in result:
+                if isinstance(output, Request):
+                    disown(output)
+                elif output is not None:
+                    self._pages.note_origin(output, response)
+                    count += 1
+                    if count == 1:
+                        held = [output]
+                        continue
+                    if held:
+                        yield held.pop()
+                yield output
+        except (Exception, CancelledError):
+            for item in held:
+                yield item
+            raise
+        for item in held:
+            self._pages.page(response).gives_one = True
+            yield item
+
+    def process_item(self, item: Any) -> Any:
+        self._pages.begin(item)
+        return item
 
 
 class NearDupPipeline:
@@ -92,14 +142,28 @@ class NearDupPipeline:
             self.neardup.count("no_text")
             self._pages.fetch_again(in_hand.page)
             return None
-        await self.neardup.workers.prepare(document)
+        if self.neardup.workers.signs:
+            await self.neardup.workers.prepare(document)
         try:
-            in_hand.claim = claim = await self.neardup.access.claim_settled(document)
+            in_hand.claim = claim = await self._claim_settled(document)
             await self._pages.judge_by_run(claim)
         except FAILURES as error:
             in_hand.claim = document  # claimed late, if the item is kept
             self.neardup.pass_unjudged(error)
             return None
+        return claim
+
+    async def _claim_settled(self, document: Document) -> Claim:
+        """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
+        access = self.neardup.access
+        claim, moment = await access.claim(document), PAUSES[0]
+        while claim.is_early:
+            if claim.rival:
+                await access.settled(claim.rival)
+            else:
+                await pause(moment)
+                moment = min(2 * moment, PAUSES[1])
+            claim = await access.claim(document)
         return claim
 
     def _tell_of_roles(self, kind: type, record: Record) -> None:
@@ -124,7 +188,7 @@ class NearDupPipeline:
         if verdict.changed and self.neardup.config.revisit != "keep":
             self.neardup.count("changed")
         if verdict.status == "duplicate":
-            self.neardup.count_detector(str(verdict.detector))
+            self.neardup.stats.inc_value(f"{PREFIX}{BY_DETECTOR}{verdict.detector}")
 
     def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> Any:
         config, verdict = self.neardup.config, claim.verdict
@@ -158,4 +222,3 @@ class NearDupPipeline:
             if type(item) not in self._untaggable:
                 self._untaggable.add(type(item))
                 logger.warning("Items of %(type)s pass without tag: %(error)s", {"type": type(item), "error": error})
-

@@ -91,8 +91,9 @@ class Ticket(NamedTuple):
 def _kept(request: Request) -> Ticket:
     """Return the ticket in the meta of a request, whether it counts or not."""
     kept = request.meta.get(KEY)
-    is_ticket = isinstance(kept, dict) and "url" in kept and kept.keys() <= {*Ticket._fields}
-    return Ticket(**kept) if is_ticket else Ticket("")
+    if isinstance(kept, dict) and "url" in kept and kept.keys() <= {*Ticket._fields}:
+        return Ticket(**kept)
+    return Ticket("")
 
 
 def redirects(request: Request) -> tuple[list[str], list[object]]:
