@@ -55,7 +55,9 @@ class NearDup:
         self.config = config
         self.stats = crawler.stats
         self.crawler = crawler
-        self.dropped = self._dropped_feed()  # before the store, so that a bad URI opens none
+        self.dropped: DroppedFeed | None = None
+        if config.dropped is not None and config.action == "drop":  # before the store, so that a bad URI opens none
+            self.dropped = DroppedFeed(crawler, config.dropped, config.tag_field, self.count)
         jobs = job_dir(crawler.settings)
         self._run_file = Path(jobs, "neardup.run") if jobs else None
         """The file with the id of a run that can be paused."""
@@ -98,12 +100,6 @@ class NearDup:
         """Return this object, as the answer to the signal by which components find it."""
         return self
 
-    def _dropped_feed(self) -> DroppedFeed | None:
-        config = self.config
-        if config.dropped is None or config.action != "drop":
-            return None
-        return DroppedFeed(self.crawler, config.dropped, config.tag_field, self.count)
-
     # The life of the crawl
 
     def spider_opened(self) -> None:
@@ -140,7 +136,7 @@ class NearDup:
         is_paused = self._run_file is not None and reason != "finished"
         if self.config.count_changes and not is_paused:
             await self._count_changes()
-        if left := self.access.late:
+        if left := len(self.access.late):
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)
         self.log_summary()
         if self._run_file and reason == "finished":

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ..deduplicator import Deduplicator
     from ..matching.claim import Claim
 
-Fingerprints = dict[str, tuple[int, ...]]
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
@@ -78,12 +77,13 @@ class Access:
 
     def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
         self.caught_up = 0
-        """The number of claimed late documents. The item of a late document passed while the store did not answer."""
+        """The number of claimed late documents, whose items passed while the store did not answer."""
         self._dedup = dedup
         self._failed = failed
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
         self._claims: deque[tuple[Document, Future[Claim]]] = deque()
-        self._late: deque[Document] = deque()
+        self.late: deque[Document] = deque()
+        """Late documents that wait to be claimed."""
         self._late_size = self._asked = 0
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -175,19 +175,14 @@ class Access:
 
     def take_in_later(self, document: Document) -> None:
         """Remember a document without a verdict, to claim it later. Drop the oldest if the texts exceed `MOST_LATE`."""
-        self._late.append(replace(document))  # a copy without the computed fields
+        self.late.append(replace(document))  # a copy without the computed fields
         self._late_size += len(document.text)
         while self._late_size > MOST_LATE:
-            self._late_size -= len(self._late.popleft().text)
-
-    @property
-    def late(self) -> int:
-        """The number of late documents that wait to be claimed."""
-        return len(self._late)
+            self._late_size -= len(self.late.popleft().text)
 
     async def catch_up(self) -> bool:
         """Claim some late documents. Return whether at least one was claimed."""
-        some = [self._late.popleft() for _ in range(min(AT_ONCE, len(self._late)))]
+        some = [self.late.popleft() for _ in range(min(AT_ONCE, len(self.late)))]
         known = len(some)
         self._late_size -= sum(len(document.text) for document in some)
         try:
@@ -201,7 +196,7 @@ class Access:
 
     async def catch_up_all(self) -> None:
         """Claim late documents until none is left, or none can be claimed."""
-        while any([await self.catch_up() for _ in range(0, len(self._late), AT_ONCE)]):
+        while any([await self.catch_up() for _ in range(0, len(self.late), AT_ONCE)]):
             pass
 
     def _claim_late(self, documents: list[Document]) -> None:
@@ -298,7 +293,7 @@ class Workers:
             processes.stop()
 
 
-def _fingerprints(given: Any, document: Document) -> Fingerprints:
+def _fingerprints(given: Any, document: Document) -> dict[str, tuple[int, ...]]:
     detectors, _ = given
     return {detector.name: detector.fingerprints(document) for detector in detectors}
 
