@@ -1,10 +1,9 @@
 """scrapy-neardup: keep a crawl from fetching and storing the same content twice.
 
-The way of an item: crawl/origins, crawl/pipeline, items, document, detectors, store, matching/matcher,
-matching/evidence, matching/claim, crawl/judge, crawl/outcome, store.
+The way of an item: crawl/pipeline, crawl/pages, items, document, detectors, store, matching/matcher,
+matching/evidence, matching/claim, crawl/pages, store.
 
-The way of a request: crawl/middleware, mirrors/advice, then fetched, skipped (crawl/waitlist) or redirected
-(crawl/detours).
+The way of a request: crawl/middleware, mirrors/advice, then fetched, skipped or redirected (crawl/tickets).
 
 docs/architecture.md explains each step.
 """
@@ -17,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .addon import Addon
     from .crawl.middleware import MirrorMiddleware
-    from .crawl.origins import ItemOrigins
-    from .crawl.pipeline import NearDupPipeline
+    from .crawl.pipeline import ItemOrigins, NearDupPipeline
     from .deduplicator import Deduplicator
     from .document import Document
     from .items import item_document
@@ -34,7 +32,7 @@ _HOMES = {
     "ConfigError": "settings",
     "Deduplicator": "deduplicator",
     "Document": "document",
-    "ItemOrigins": "crawl.origins",
+    "ItemOrigins": "crawl.pipeline",
     "MirrorMiddleware": "crawl.middleware",
     "NearDupPipeline": "crawl.pipeline",
     "StoreError": "store",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .crawl.middleware import MirrorMiddleware
-from .crawl.origins import ItemOrigins
-from .crawl.pipeline import NearDupPipeline
+from .crawl.pipeline import ItemOrigins, NearDupPipeline
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

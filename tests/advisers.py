@@ -8,9 +8,9 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 
 from scrapy_neardup import Claim
-from scrapy_neardup.crawl.detours import detour
 from scrapy_neardup.crawl.doors import Adviser, item_judged, request_skipped
 from scrapy_neardup.crawl.extension import NearDup
+from scrapy_neardup.crawl.tickets import detour
 from scrapy_neardup.mirrors.advice import REDIRECT, SKIP, STOP, Advice
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class ByPath(Adviser):
         return advice.get(f"/{request.url.rpartition('/')[2]}")
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
-        return detour(request, f"{dead}-elsewhere", {}) if seen else None
+        return detour(request, f"{dead}-elsewhere") if seen else None
 
     def visited(self, claim: Claim) -> None:
         logger.info("visited %s: %s", claim.document.url, claim.state)

@@ -22,9 +22,9 @@ from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.request import fingerprint
 from site_server import article, html
 
-import scrapy_neardup.crawl.waitlist
+import scrapy_neardup.crawl.tickets
 from scrapy_neardup.crawl.extension import NearDup
-from scrapy_neardup.crawl.reactor import pause
+from scrapy_neardup.crawl.workers import pause
 from scrapy_neardup.detectors import Exact
 
 
@@ -268,7 +268,7 @@ class FewWait(ListSpider):
 
     @classmethod
     def from_crawler(cls, crawler, *args, **kwargs):
-        scrapy_neardup.crawl.waitlist.MOST = 3
+        scrapy_neardup.crawl.tickets.MOST = 3
         return super().from_crawler(crawler, *args, **kwargs)
 
 

@@ -11,7 +11,7 @@ from helpers import edited, text
 from redis_server import Server
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.crawl.access import AT_ONCE, Access
+from scrapy_neardup.crawl.workers import AT_ONCE, Access
 
 COUNT = 40
 

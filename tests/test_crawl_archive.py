@@ -41,8 +41,8 @@ def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl
     result = crawl(urls=[dead], settings=gate(archive), with_meta=True, attributes={"allowed_domains": ["127.0.0.1"]})
     [item] = result.items
     assert (item["crawled_url"], item["text"]) == (near, article(1))
-    assert item["crawl_meta"]["neardup_dead_link"] == dead
-    assert item["crawl_meta"]["neardup_stand_in"] is True
+    ticket = item["crawl_meta"]["neardup"]
+    assert (ticket["reason"], ticket["instead_of"], ticket["tried"]) == ("stand-in", dead, [dead])
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued", "unconfirmed")] == [1, 1, 0]
 
 

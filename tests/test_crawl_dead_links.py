@@ -21,7 +21,7 @@ def live(site, path="/1.html", number=1):
 
 
 def rescued(result):
-    return [(item["crawl_meta"].get("neardup_dead_link"), item["crawled_url"]) for item in result.items]
+    return [(item["crawl_meta"].get("neardup", {}).get("instead_of"), item["crawled_url"]) for item in result.items]
 
 
 @pytest.mark.parametrize("status", [404, 410])
@@ -32,7 +32,8 @@ def test_a_page_that_is_gone_comes_from_its_mirror(crawl, a, b, status):
     settings = {"NEARDUP_SKIP_MIRRORS": False}
     result = crawl("OneAfterAnother", settings, urls=[copy, original], with_meta=True)
     assert rescued(result) == [(copy, original)]  # and not once more from its own page
-    assert result.items[0]["crawl_meta"]["neardup_mirror_times"] == 1
+    ticket = {"url": original, "reason": "dead link", "instead_of": copy, "tried": [copy]}
+    assert result.items[0]["crawl_meta"]["neardup"] == ticket
     assert [result.count(f"dead_links/{name}") for name in ("seen", "redirected", "rescued")] == [1, 1, 1]
 
 

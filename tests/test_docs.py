@@ -24,6 +24,7 @@ from scrapy.utils.misc import load_object
 
 import scrapy_neardup
 from scrapy_neardup.commands import VERBS, Command
+from scrapy_neardup.crawl.tickets import KEY, Ticket
 from scrapy_neardup.settings import Config
 from scrapy_neardup.stats import BY_DETECTOR, PREFIX, Stat
 from scrapy_neardup.verdict import Verdict
@@ -87,9 +88,8 @@ def test_stats_are_those_of_the_code() -> None:
 
 def test_meta_keys_are_those_of_the_code() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "scrapy_neardup").rglob("*.py"))
-    used = re.findall(r'meta(?:\.get\(|\.pop\(|\[)"(\w*neardup\w*)"|mark\(\w+, "(\w+)"\)|"(neardup_\w+)":', code)
-    internal = {"neardup_detour", "neardup_depth", "neardup_inherited"}
-    assert names("meta.md") == unordered({name for found in used for name in found if name} | internal)
+    used = re.findall(r'meta(?:\.get\(|\.pop\(|\[)"(\w*neardup\w*)"', code)
+    assert names("meta.md") == [*dict.fromkeys(used), KEY, *Ticket._fields]
 
 
 def test_tag_is_that_of_the_code() -> None:

@@ -1,18 +1,13 @@
-"""Objects are excluded from garbage collection only while a crawl or a command runs."""
+"""Objects are excluded from garbage collection only while a crawl runs."""
 
 from __future__ import annotations
 
-import gc
 import json
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
-import pytest
 from site_server import Page, Site, article, html
-
-from scrapy_neardup.crawl.garbage import collecting_rarely, frozen
 
 CRAWL = """
 import gc, json, sys
@@ -49,32 +44,3 @@ def test_a_crawl_freezes_objects_until_its_end(a: Site, tmp_path: Path) -> None:
     during, after = map(json.loads, done.stdout.splitlines())
     assert during == [1, True]
     assert after == 0
-
-
-def failing() -> None:
-    with frozen():
-        assert gc.get_freeze_count() > 0
-        raise RuntimeError
-
-
-def test_an_error_ends_the_freeze() -> None:
-    with pytest.raises(RuntimeError):
-        failing()
-    assert gc.get_freeze_count() == 0
-
-
-def test_a_second_crawl_leaves_the_freeze_of_the_first_one_alone() -> None:
-    with frozen():
-        count = gc.get_freeze_count()
-        with frozen():
-            assert gc.get_freeze_count() == count
-        assert gc.get_freeze_count() == count
-    assert gc.get_freeze_count() == 0
-
-
-def test_an_error_brings_the_usual_collections_back() -> None:
-    before = gc.get_threshold()
-    with suppress(RuntimeError), collecting_rarely():
-        assert gc.get_threshold()[0] > before[0]
-        raise RuntimeError
-    assert gc.get_threshold() == before

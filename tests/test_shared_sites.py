@@ -118,5 +118,5 @@ def test_when_the_second_host_dies_the_first_one_answers(crawl, sites):
         result = crawl(urls=gone, field="html", settings={"NEARDUP_SKIP_MIRRORS": False}, with_meta=True)
         counts = [result.count(f"dead_links/{name}") for name in ("seen", "redirected", "rescued")]
         assert counts == [len(gone)] * 3
-        assert {item["crawl_meta"]["neardup_dead_link"] for item in result.items} == set(gone)
+        assert {item["crawl_meta"]["neardup"]["instead_of"] for item in result.items} == set(gone)
         assert all(item["crawled_url"].startswith(servers[0].url) for item in result.items)

@@ -12,7 +12,8 @@ from helpers import text
 from site_server import Page, article
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.crawl.warnings import HOSTS, ORIGINALS, Crowds, OtherTitles, same_title
+from scrapy_neardup.crawl.warnings import HOSTS, ORIGINALS, Crowds
+from scrapy_neardup.matching.titles import same_title
 
 Item = dict[str, Any]
 LOGIN = article(0)
@@ -110,16 +111,16 @@ def test_titles_that_differ_in_the_name_of_the_site_are_the_same(first: str, sec
 
 
 def test_what_is_counted_is_bounded() -> None:
-    crowds, titles = Crowds(), OtherTitles()
+    crowds = Crowds()
     with Deduplicator.open() as dedup:
         for n in range(2 * HOSTS):
             claim = dedup.claim(Document(f"http://h{n}.example/", text(n, 30), f"Page {n}"))
             claim.commit()
-            assert crowds.warning(claim) == titles.warning(claim) == ""
+            assert crowds.warning(claim) == ""
         for n in range(3 * ORIGINALS):
             again = dedup.claim(Document(f"http://one.example/{n}", text(n, 30), f"Page {n}"))
             assert again.verdict.status == "duplicate"
-            assert crowds.warning(again) == titles.warning(again) == ""
+            assert crowds.warning(again) == ""
             again.commit()
     assert len(crowds._documents) <= HOSTS
     assert len(crowds._copies["one.example"]) <= ORIGINALS

@@ -28,8 +28,9 @@ class Recorder:
         self.dropped[item["url"]] = str(exception)
 
     def response_received(self, response: Response, request: Request) -> None:
-        if dead_link := request.meta.get("neardup_dead_link"):
-            self.redirected[dead_link] = response.url
+        ticket = request.meta.get("neardup", {})
+        if ticket.get("reason") == "dead link":
+            self.redirected[ticket["instead_of"]] = response.url
 
     def spider_closed(self) -> None:
         numbers = {name: value for name, value in self.stats.get_stats().items() if isinstance(value, int | float)}

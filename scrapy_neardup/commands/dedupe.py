@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from typing import IO, Any
 
 from scrapy.settings import BaseSettings
 
-from ..crawl.garbage import collecting_rarely, frozen
 from ..deduplicator import Deduplicator
 from ..detectors.processes import ProcessError, Signed, Signer, signed
 from ..feeds import FORMATS, FeedError, Feeds, Row, row_id, writing, writing_rows
@@ -26,6 +26,7 @@ from .output import print_outcome, through
 
 WORTH = 16 << 20  # bytes of feeds from which worker processes save time
 MOST = 8  # the maximum number of workers by default
+RARELY = 50_000  # new objects between two garbage collections
 BATCH, SIZE = 256, 1 << 20  # the maximum rows and characters of a batch
 
 
@@ -65,8 +66,7 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
         report = stack.enter_context(writing(opts.duplicates, FORMATS)) if opts.duplicates else None
         bad = stack.enter_context(options.taking_bad_rows(opts))
         job = _Job(config, dedup, output, report, opts.id_field)
-        stack.enter_context(frozen())
-        stack.enter_context(collecting_rarely())
+        stack.enter_context(_collecting_rarely())
         signer, batches = Signer(config, dedup.detectors), _batches(feeds.rows(bad))
         ready = stack.enter_context(closing(signed(batches, signer, _workers(opts, feeds))))
         try:
@@ -79,6 +79,22 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
     print_outcome({**job.outcome(), "bad_rows": bad.count}, job.summary() + bad.summary(), as_json=opts.json)
     return bad.exit_code
+
+
+@contextmanager
+def _collecting_rarely() -> Iterator[None]:
+    """Collect garbage less often in this block, which makes ever more objects, and hardly a circle of them.
+
+    The objects of imported modules are not visited. Together this saves a fifth of the time.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(RARELY, *before[1:])
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -17,7 +17,7 @@ from scrapy.utils.project import inside_project
 from tqdm import tqdm
 from w3lib.encoding import html_to_unicode
 
-from ..crawl.default_store import default_store
+from ..crawl import default_store
 from ..deduplicator import Deduplicator
 from ..document import Document
 from ..feeds import FORMATS, Feed, FeedError, Feeds, telling, writing

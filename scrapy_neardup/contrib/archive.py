@@ -17,9 +17,9 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.misc import load_object
 
-from ..crawl.detours import detour, is_safe
 from ..crawl.doors import Adviser
 from ..crawl.extension import NearDup
+from ..crawl.tickets import detour, is_safe
 from ..settings import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Archive(Adviser):
         url = await self._url(dead, time)
         if url is None or "@" in urlsplit(dead).netloc or not is_safe(dead, url):
             return None
-        made = detour(request, url, {})
+        made = detour(request, url)
         made.headers["Accept-Datetime"] = format_datetime(time, usegmt=True)
         return made
 

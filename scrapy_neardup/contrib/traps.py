@@ -11,8 +11,8 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.datatypes import LocalCache
 
-from ..crawl.detours import is_plain, mark
 from ..crawl.doors import Adviser, item_judged
+from ..crawl.tickets import Ticket, is_plain
 from ..matching.claim import Claim
 from ..mirrors.advice import STOP, Advice
 from ..text.urls import canonical_url
@@ -62,7 +62,7 @@ class Traps(Adviser):
 
 def _url(request: Request) -> str:
     """Return the canonical URL of a request; for a detour, of the request that it replaces."""
-    return canonical_url(mark(request, "neardup_dead_link") or mark(request, "neardup_mirror_of") or request.url)
+    return canonical_url(Ticket.of(request).instead_of or request.url)
 
 
 def _place(url: str) -> str:

@@ -15,9 +15,9 @@ from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
 from ..atomic import replacing
-from ..crawl.detours import is_plain
 from ..crawl.doors import Adviser
 from ..crawl.extension import NearDup
+from ..crawl.tickets import is_plain
 from ..deduplicator import Deduplicator
 from ..matching.claim import Claim
 from ..mirrors.advice import SKIP, Advice

@@ -41,7 +41,7 @@ class Adviser:
 
         Asked after all known copies of the URL `dead` failed, if it has content that this run lacks. `request` is the
         failed request. `seen` is the time of the last visit in seconds since the epoch. Make the request with
-        `crawl.detours.detour`, so that it carries no secrets.
+        `crawl.tickets.detour`, so that it carries no secrets.
         """
         return None
 

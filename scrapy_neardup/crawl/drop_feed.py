@@ -54,7 +54,9 @@ class DroppedFeed:
     def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
         """Return the fields of an item, as in the feed of items, with the verdict and the URL in the tag field."""
         adapter = ItemAdapter(item)
-        row = {name: adapter.get_field_meta(name).get("serializer", _as_it_is)(adapter[name]) for name in adapter}
+        row = {
+            name: adapter.get_field_meta(name).get("serializer", lambda each: each)(adapter[name]) for name in adapter
+        }
         return {**row, self._tag_field: {"url": url, **verdict.tag()}}
 
 
@@ -73,7 +75,3 @@ class _CrawlerOfOneFeed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._crawler, name)
-
-
-def _as_it_is(value: Any) -> Any:
-    return value

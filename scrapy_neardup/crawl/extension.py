@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,24 +17,17 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
 
 from ..deduplicator import Deduplicator
-from ..document import Document
 from ..hosts.rules import Change
 from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
 from ..settings import Config, ConfigError
-from ..stats import BY_DETECTOR, CHANGES, PREFIX, Stat, plural, summary
+from ..stats import CHANGES, PREFIX, Stat, plural, summary
 from ..text.extractors import ExtractorError
-from .access import FAILURES, Access
-from .default_store import default_store
+from . import default_store
 from .doors import Adviser
 from .drop_feed import DroppedFeed
-from .garbage import frozen
-from .leads import Leads
-from .outcome import Outcomes
-from .reactor import pause
-from .rechecks import Rechecks
-from .refusal import shorten
-from .waitlist import Waitlist
-from .workers import Workers
+from .pages import Pages
+from .tickets import Tickets
+from .workers import FAILURES, Access, Workers, pause
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -62,16 +55,18 @@ class NearDup:
         self.config = config
         self.stats = crawler.stats
         self.crawler = crawler
-        self.dropped = self._dropped_feed()  # before the store, so that a bad URI opens none
-        self._run_file = _run_file(crawler)
+        self.dropped: DroppedFeed | None = None
+        if config.dropped is not None and config.action == "drop":  # before the store, so that a bad URI opens none
+            self.dropped = DroppedFeed(crawler, config.dropped, config.tag_field, self.count)
+        jobs = job_dir(crawler.settings)
+        self._run_file = Path(jobs, "neardup.run") if jobs else None
+        """The file with the id of a run that can be paused."""
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run, writer=crawler.spider.name)
         self.dedup.store.backend.meet()
         self.access = Access(self.dedup, self._failed)
-        self.outcomes = Outcomes(self)
-        self.waitlist = Waitlist(crawler, self)
-        self.rechecks = Rechecks()
-        self.leads = Leads(self._keep_fetching)
+        self.pages = Pages(self)
+        self.tickets = Tickets(self)
         self.advisers: list[Adviser] = []
         """Those that are asked before each fetch, in this order."""
         if self._run_file:
@@ -80,7 +75,14 @@ class NearDup:
         self._is_away = self._is_syncing = self._is_closing = self._is_full = False
         self._calm = self._unjudged = self._summed = 0
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
-        self._exits = ExitStack()
+        self._freezes = False
+        connect = crawler.signals.connect
+        connect(self.itself, signal=_SHARED)
+        connect(self.spider_opened, signal=signals.spider_opened)
+        connect(self.spider_closed, signal=signals.spider_closed)
+        connect(self.engine_stopped, signal=signals.engine_stopped)
+        if self.dropped:
+            connect(self.dropped.close, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -89,31 +91,14 @@ class NearDup:
             if isinstance(shared, cls):  # receivers of all signals answer too
                 return shared
         try:
-            made = cls(crawler, crawl_config(crawler))
+            return cls(crawler, crawl_config(crawler))
         except (ConfigError, ExtractorError, *FAILURES) as error:
-            shorten(error)
+            _Shortened(str(error)).connect()
             raise
-        made._connect()
-        return made
 
     def itself(self) -> Self:
         """Return this object, as the answer to the signal by which components find it."""
         return self
-
-    def _dropped_feed(self) -> DroppedFeed | None:
-        config = self.config
-        if config.dropped is None or config.action != "drop":
-            return None
-        return DroppedFeed(self.crawler, config.dropped, config.tag_field, self.count)
-
-    def _connect(self) -> None:
-        connect = self.crawler.signals.connect
-        connect(self.itself, signal=_SHARED)
-        connect(self.spider_opened, signal=signals.spider_opened)
-        connect(self.spider_closed, signal=signals.spider_closed)
-        connect(self.engine_stopped, signal=signals.engine_stopped)
-        if self.dropped:
-            connect(self.dropped.close, signal=signals.spider_closed)
 
     # The life of the crawl
 
@@ -127,7 +112,11 @@ class NearDup:
         self._tasks = [create_looping_call(self.sync), create_looping_call(self.log_summary)]
         self._tasks[0].start(FLUSH_INTERVAL, now=False)
         self._tasks[1].start(SUMMARY_INTERVAL, now=False)
-        self._exits.enter_context(frozen())
+        # Each garbage collection would visit all objects of all imported modules, a tenth of the time of a crawl. Leave
+        # it alone if the calling program, or another crawl, has frozen its objects.
+        self._freezes = not gc.get_freeze_count()
+        if self._freezes:
+            gc.freeze()
 
     async def spider_closed(self, reason: str) -> None:
         self._is_closing = True
@@ -140,14 +129,14 @@ class NearDup:
             self.set("requests/wrongly_skipped_share", round(self.number("requests/wrongly_skipped") / rechecked, 4))
         while self._is_syncing:
             await pause(PAUSE)
-        self.outcomes.withdraw_lost()
+        self.pages.withdraw_lost()
         await self.access.catch_up_all()
         await self._tell()
         self._is_full = reason == "finished" and self.config.revisit != "skip"
         is_paused = self._run_file is not None and reason != "finished"
         if self.config.count_changes and not is_paused:
             await self._count_changes()
-        if left := self.access.late:
+        if left := len(self.access.late):
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)
         self.log_summary()
         if self._run_file and reason == "finished":
@@ -164,7 +153,8 @@ class NearDup:
         finally:
             self.access.close()
             self.workers.close()
-            self._exits.close()
+            if self._freezes:
+                gc.unfreeze()
 
     def _run_stats(self) -> dict[str, int]:
         """Return the stats to store with the run, without their prefix, and the marks of the run."""
@@ -188,7 +178,7 @@ class NearDup:
             await self.access.ask(partial(store.flush, wait=store.is_remote))
             while not self._is_closing and await self.access.ask(store.refresh):
                 await pause(PAUSE)
-            self.outcomes.withdraw_lost()
+            self.pages.withdraw_lost()
             if not self._is_closing:
                 await self._tell()
                 await self.access.catch_up()
@@ -250,34 +240,22 @@ class NearDup:
             self._is_closing = True
             deferred_from_coro(engine.close_spider_async(reason=reason))
 
-    def _keep_fetching(self, url: str) -> None:
-        """Fetch a URL from now on, although it is known as a copy."""
-        self.access.later(self.dedup.visits.keep_fetching, Document(url))
-
     def pass_unjudged(self, error: Exception) -> None:
         """Count an item that passes because the store could not judge it."""
         self._failed(error)
         self._unjudged += 1
         self.count("store/unjudged")
 
-    @contextmanager
-    def guarded(self, adviser: Adviser, url: str | None) -> Iterator[None]:
-        """Log and count an error of an adviser. No such error may harm the crawl."""
-        try:
-            yield
-        except Exception:
-            self.count("errors")
-            logger.exception("%s failed on %s", type(adviser).__name__, url)
+    def note_failed(self, adviser: Adviser, url: str | None) -> None:
+        """Log and count the error of an adviser that is handled. No such error may harm the crawl."""
+        self.count("errors")
+        logger.exception("%s failed on %s", type(adviser).__name__, url)
 
     # Counting
 
     def count(self, name: Stat, by: int = 1) -> None:
         """Count in Scrapy's stats."""
         self.stats.inc_value(PREFIX + name, by)
-
-    def count_detector(self, name: str) -> None:
-        """Count a duplicate by the detector that found it."""
-        self.stats.inc_value(f"{PREFIX}{BY_DETECTOR}{name}")
 
     def set(self, name: Stat, value: float) -> None:
         """Set a value in Scrapy's stats."""
@@ -306,11 +284,11 @@ def crawl_config(crawler: Crawler) -> Config:
     if not config.enabled:
         raise NotConfigured("NEARDUP_ENABLED is off")
     assert crawler.spider
-    return replace(
-        config,
-        store=config.store or _made(default_store(crawler.settings)),
-        namespace=config.namespace.replace("{spider}", crawler.spider.name),
-    )
+    if not config.store:
+        store = default_store(crawler.settings)
+        store.parent.mkdir(parents=True, exist_ok=True)
+        config = replace(config, store=str(store))
+    return replace(config, namespace=config.namespace.replace("{spider}", crawler.spider.name))
 
 
 def _is_look(crawler: Crawler) -> bool:
@@ -323,13 +301,30 @@ def _is_look(crawler: Crawler) -> bool:
     return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
 
 
-def _made(store: Path) -> str:
-    """Create the folder of a store, and return the path of the store."""
-    store.parent.mkdir(parents=True, exist_ok=True)
-    return str(store)
+class _Shortened(logging.Filter):
+    """Replaces the traceback of an error that is about to be raised by its message, once, if a crawl can't start.
 
+    Scrapy does not handle an error of a component's `from_crawler`. So asyncio or Twisted logs fifty lines or more,
+    which do not help with a wrong setting or an unreadable store. The filter keeps no reference to the error, since
+    Twisted logs an error only when nothing refers to it any more.
+    """
 
-def _run_file(crawler: Crawler) -> Path | None:
-    """Return the path of the file with the id of a pausable run; None without JOBDIR."""
-    folder = job_dir(crawler.settings)
-    return Path(folder, "neardup.run") if folder else None
+    _loggers = (logging.getLogger("asyncio"), logging.getLogger("twisted"))
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self._message = message
+
+    def connect(self) -> None:
+        for each in self._loggers:
+            each.addFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.exc_info:
+            return self._message not in record.getMessage()  # Twisted logs the error twice, first as text
+        if str(record.exc_info[1]) == self._message:
+            record.msg, record.args = "The crawl was not started: %s", (self._message,)
+            record.exc_info = record.exc_text = None
+            for each in self._loggers:
+                each.removeFilter(self)
+        return True

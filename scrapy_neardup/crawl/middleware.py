@@ -15,30 +15,28 @@ from scrapy.exceptions import (
     IgnoreRequest,
 )
 from scrapy.http import HtmlResponse, Response
-from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
 from ..mirrors.advice import REDIRECT, SKIP, STOP, Advice, Alternative, Mirrors
-from ..text.urls import canonical_url, host
-from .detours import (
-    DETOUR,
-    FOR_DETOUR,
-    detour,
-    disown,
-    drop_conditions,
-    is_of_spider,
-    is_open,
-    is_plain,
-    is_safe,
-    is_stand_in,
-    is_start,
-    mark,
-    redirects,
-)
 from .doors import Adviser, request_skipped
 from .extension import NearDup
-from .waitlist import is_sent_after_all
+from .tickets import (
+    AFTER_ALL,
+    DEAD_LINK,
+    RECHECK,
+    RESTORED,
+    STAND_IN,
+    Ticket,
+    detour,
+    drop_conditions,
+    is_of_spider,
+    is_plain,
+    is_safe,
+    is_start,
+    redirects,
+    to_original,
+)
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -46,13 +44,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_MIRROR_TIMES = 3
-MAX_GONE = 100_000
-BY = {
-    "page": "",
-    "rule": ", by the rule of its host",
-    "setting": ", by NEARDUP_MIRROR_HOSTS",
-}
+MOST_TRIED = 3  # the maximum number of copies that are tried for a dead link
+BY = {"page": "", "rule": ", by the rule of its host", "setting": ", by NEARDUP_MIRROR_HOSTS"}
 DEAD = (
     CannotResolveHostError,
     DownloadConnectionRefusedError,
@@ -83,6 +76,7 @@ class MirrorMiddleware:
     def __init__(self, neardup: NearDup, crawler: Crawler) -> None:
         self.neardup = neardup
         self.config = neardup.config
+        self._tickets = neardup.tickets
         # An audit changes nothing, so it skips nothing.
         self._skips = self.config.action != "audit"
         self._rescues = self.config.dead_links and self.config.action != "audit"
@@ -93,8 +87,6 @@ class MirrorMiddleware:
         self._crawler = crawler
         self._has_cache = crawler.settings.getbool("HTTPCACHE_ENABLED")
         self._offsite: OffsiteMiddleware | None = None
-        self._gone: LocalCache[str, bool] = LocalCache(MAX_GONE)
-        """URLs and hosts that failed in this crawl. The oldest are forgotten."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -108,10 +100,9 @@ class MirrorMiddleware:
     # Before the fetch
 
     async def process_request(self, request: Request) -> Request | None:
-        disown(request)
         if self._has_cache and redirects(request)[0]:
             drop_conditions(request)
-        self.neardup.leads.follow(request)
+        self.neardup.pages.follow(request)
         advice = await self._advice(request) if self._is_asked_about(request) else None
         if advice is None:
             return None
@@ -123,30 +114,30 @@ class MirrorMiddleware:
         return self._skip(request, advice)
 
     def _is_asked_about(self, request: Request) -> bool:
-        if not self._skips or not is_of_spider(request) or is_sent_after_all(request):
+        if not self._skips or not is_of_spider(request):
             return False
-        if mark(request, "neardup_dead_link") or request.meta.get("neardup_recheck") == request.url:
+        ticket = Ticket.of(request)
+        if ticket.reason == AFTER_ALL or ticket.dead_link or ticket[:2] == (request.url, RECHECK):
             return False
         return self.config.skip_start or not is_start(request)
 
     async def _advice(self, request: Request) -> Advice | None:
         """Return the advice of the first adviser that has any; None to send the request."""
         for adviser in (*self.neardup.advisers, self._known):
-            advice = None
-            with self.neardup.guarded(adviser, request.url):
-                advice = await adviser.advise(request)
-            if advice:
-                is_wrong = self.neardup.rechecks.have_failed(advice) or self._is_rechecked(request, advice)
-                return None if is_wrong else advice
+            try:
+                if advice := await adviser.advise(request):
+                    return None if self._is_doubted(request, advice) else advice
+            except Exception:
+                self.neardup.note_failed(adviser, request.url)
         return None
 
-    def _is_rechecked(self, request: Request, advice: Advice) -> bool:
+    def _is_doubted(self, request: Request, advice: Advice) -> bool:
+        """Return whether a request is sent against advice: a recheck proved it wrong, or this request is a recheck."""
+        if self._tickets.is_wrong(advice):
+            return True
         if advice.action != SKIP or not self.mirrors.rechecks(request.url, advice.recheck):
             return False
-        self.neardup.count("requests/rechecked")
-        self.neardup.rechecks.add(request.url, advice)
-        # The value is the URL, so that the mark does not count in requests that copy this meta.
-        request.meta["neardup_recheck"] = request.url
+        self._tickets.recheck(request, advice)
         return True
 
     def _skip(self, request: Request, advice: Advice) -> NoReturn:
@@ -154,21 +145,17 @@ class MirrorMiddleware:
         self._crawler.signals.send_catch_log(request_skipped, request=request)
         self.neardup.count("bytes_saved", advice.size)
         if advice.document:
-            self.neardup.waitlist.add(request, advice.document, advice.size)
+            self._tickets.hold(request, advice.document, advice.size)
         by = BY.get(advice.known_by, f", by {advice.known_by}")
         self._log(f"Skipped %(request)s: its content is held as %(url)s{by}", request=request, url=advice.url)
         raise IgnoreRequest(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
         """Return a request to the original host for a page that is not held; None to send the given request."""
-        # If the original host does not return the page, but a redirect or an error, the requested URL is fetched.
-        marks = {"neardup_mirror_of": request.url, **dict.fromkeys(FOR_DETOUR, True)}
-        made = detour(request, url, marks)
-        if request.meta.get("neardup_restored") == request.url or self._is_gone(url) or not is_open(request):
+        if self._tickets.is_gone(url) or Ticket.of(request)[:2] == (request.url, RESTORED):
             return None
-        if marks.keys() & request.meta.keys() - {"neardup_mirror_of"}:
-            return None  # the user's own settings for redirects and retries would be lost
-        if not self._may_follow(made, request.url):
+        made = to_original(request, url)
+        if made is None or not self._may_follow(made, request.url):
             return None
         self.neardup.count("requests/redirected")
         self._log("%(made)s instead of %(request)s, whose host mirrors it", made=made, request=request)
@@ -177,36 +164,30 @@ class MirrorMiddleware:
     # After a failed fetch
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        if mark(request, "neardup_mirror_of") and not _is_page(response) and (restored := self._restored(request)):
-            return restored
+        asked = Ticket.of(request).mirror_of
+        if asked and not _is_page(response):
+            return self._restored(request, asked)
         if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
             return response
         return await self._rescue(request, f"status {response.status}") or response
 
     async def process_exception(self, request: Request, exception: Exception) -> Request | None:
-        if restored := self._restored(request):
-            if isinstance(exception, DEAD) and not request.meta.get("proxy"):
-                self._gone[_place(request.url)] = True
-            return restored
+        # The proxy itself may be dead.
+        is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")
+        ticket = Ticket.of(request)
+        if is_dead and (ticket.mirror_of or ticket.reason == STAND_IN):
+            self._tickets.note_gone(request.url, with_host=True)
+        if ticket.mirror_of:
+            return self._restored(request, ticket.mirror_of)
         # A detour to a copy may fail with any error. Then the next copy is tried.
-        is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")  # the proxy itself may be dead
-        if is_dead and is_stand_in(request):
-            self._gone[_place(request.url)] = True
-        if not is_dead and not mark(request, "neardup_dead_link"):
+        if not is_dead and not ticket.dead_link:
             return None
         return await self._rescue(request, type(exception).__name__)
 
-    def _restored(self, request: Request) -> Request | None:
-        """Return the request that was replaced by a rule on hosts; None if there is none."""
-        original = mark(request, "neardup_mirror_of")
-        if original is None:
-            return None
-        self._gone[canonical_url(request.url)] = True
-        made = detour(request, original, {})
-        for name in FOR_DETOUR:
-            made.meta.pop(name, None)
-        made.meta["neardup_restored"] = made.url
-        return made
+    def _restored(self, request: Request, asked: str) -> Request:
+        """Return the request that was replaced by a rule on hosts."""
+        self._tickets.note_gone(request.url)
+        return detour(request, asked, RESTORED)
 
     def _is_wanted(self, request: Request, status: int) -> bool:
         """Return whether the spider handles this status itself, by any of Scrapy's options."""
@@ -222,15 +203,15 @@ class MirrorMiddleware:
         if not self._rescues or not is_plain(request) or not is_of_spider(request):
             return None
         self.neardup.count("dead_links/seen")
-        self._gone[canonical_url(request.url)] = True
-        if is_stand_in(request):  # the last resort
+        self._tickets.note_gone(request.url)
+        ticket = Ticket.of(request)
+        if ticket.reason == STAND_IN:  # the last resort
             return None
-        dead = mark(request, "neardup_dead_link") or request.url
-        tried = [*(mark(request, "neardup_tried") or ()), request.url]
+        dead, tried = ticket.dead_link or request.url, [*ticket.tried, request.url]
         seen, others = await self.neardup.access.ask(self._others, dead, tried) or (0.0, [])
         made = self._to_copy(request, dead, tried, others)
         if made is None and seen:
-            made = await self._to_stand_in(request, dead, seen)
+            made = await self._to_stand_in(request, dead, tried, seen)
         if made:
             self.neardup.count("dead_links/redirected")
             message = "Dead link (%(reason)s): %(made)s instead of %(request)s"
@@ -239,23 +220,24 @@ class MirrorMiddleware:
 
     def _to_copy(self, request: Request, dead: str, tried: list[str], others: Iterable[Alternative]) -> Request | None:
         """Return a request for a copy of a dead link. Return None if all known copies failed."""
-        for other in others if len(tried) <= MAX_MIRROR_TIMES else ():
-            if self._is_gone(other.url):
+        for other in others if len(tried) <= MOST_TRIED else ():
+            if self._tickets.is_gone(other.url):
                 continue
-            marks = {"neardup_dead_link": dead, "neardup_mirror_times": len(tried), "neardup_tried": tried}
-            mirror = detour(request, other.url, marks)
-            if self._may_follow(mirror, dead):
-                return mirror
+            made = detour(request, other.url, DEAD_LINK, dead, tried)
+            if self._may_follow(made, dead):
+                return made
         return None
 
-    async def _to_stand_in(self, request: Request, dead: str, seen: float) -> Request | None:
+    async def _to_stand_in(self, request: Request, dead: str, tried: list[str], seen: float) -> Request | None:
         """Return the request of the first adviser that names a page in place of a dead link; None without any."""
         for adviser in self.neardup.advisers:
-            made = None
-            with self.neardup.guarded(adviser, dead):
+            try:
                 made = await adviser.rescue(request, dead, seen)
-            if made and not self._is_gone(made.url):
-                made.meta.update({DETOUR: made.url, "neardup_dead_link": dead, "neardup_stand_in": True})
+            except Exception:
+                self.neardup.note_failed(adviser, dead)
+                continue
+            if made and not self._tickets.is_gone(made.url):
+                Ticket(made.url, STAND_IN, dead, tried).put(made)
                 return made
         return None
 
@@ -270,9 +252,6 @@ class MirrorMiddleware:
         if document and dedup.deliveries.is_delivered(document):
             return 0.0, []
         return link.seen if link and document else 0.0, list(self.mirrors.alternatives(url, tried))
-
-    def _is_gone(self, url: str) -> bool:
-        return canonical_url(url) in self._gone or _place(url) in self._gone
 
     def _may_follow(self, request: Request, origin: str) -> bool:
         """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""
@@ -290,7 +269,3 @@ class MirrorMiddleware:
 def _is_page(response: Response) -> bool:
     """Return whether a response is a page: no error, no redirect, no meta refresh."""
     return response.status == 200 and not (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])
-
-
-def _place(url: str) -> str:
-    return f"//{host(url)}"

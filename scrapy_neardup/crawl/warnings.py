@@ -41,24 +41,92 @@ class Warnings:
     """Observes the verdicts of a crawl, and warns of each problem once."""
 
     def __init__(self, config: Config, signals: SignalManager) -> None:
-        self._textless = Textless()
+        self._items = self._textless = self._located = self._homeless = 0
+        self._documents = self._compared = self._others = 0
+        self._lone: Counter[int] = Counter()
+        """By fact: the number of documents that only this fact keeps apart from an earlier one with their text."""
+        self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")
+        """The fields that the settings name and no item had so far."""
+        if config.url_field != Config().url_field:
+            self._missing[config.url_field] = "NEARDUP_URL_FIELD"
         self._of_items: list[Callable[[Any, Document | None], str]] = [
-            self._textless.warning, MissingFields(config).warning, Homeless().warning,
+            self._of_textless, self._of_missing, self._of_homeless,
         ]  # fmt: skip
-        self._of_claims: list[Callable[[Claim], str]] = [
-            Crowds().warning, OtherTitles().warning, LoneFacts().warning,
-        ]  # fmt: skip
+        self._of_claims: list[Callable[[Claim], str]] = [Crowds().warning, self._of_titles, self._of_lone_facts]
         signals.connect(self.item_judged, signal=item_judged)
 
     def item_judged(self, item: Any, document: Document | None, claim: Claim | None) -> None:
         """Count an item. Items without a verdict count too."""
+        self._items += 1
         self._of_items = [check for check in self._of_items if not _warn(check(item, document))]
         if claim:
+            self._documents += 1
             self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
 
     def end(self) -> None:
         """Warn if a crawl with few items ends, and none of them had text."""
-        _warn(self._textless.final_warning())
+        if 0 < self._textless == self._items < ITEMS:
+            _warn(self._without_text("All"))
+
+    def _of_textless(self, item: Any, document: Document | None) -> str:
+        self._textless += not (document and document.lines)
+        return self._without_text("Most") if _is_most(self._textless, self._items) else ""
+
+    def _without_text(self, share: str) -> str:
+        return (
+            f"{share} items have no text: {self._textless} of {self._items}. They pass, unless all their fields repeat"
+            " an item of the same page, or one with the same number, such as an ISBN. Check which fields the spider"
+            " fills, and whether NEARDUP_FIELDS names the fields with the text"
+        )
+
+    def _of_missing(self, item: Any, document: Document | None) -> str:
+        self._missing = {name: by for name, by in self._missing.items() if not has_text_in(item, name)}
+        if self._items != ITEMS or not self._missing:
+            return ""
+        fields = ", ".join(f"{name!r} ({by})" for name, by in self._missing.items())
+        return f"None of {ITEMS} items has the field {fields}. Check the name in the setting"
+
+    def _of_homeless(self, item: Any, document: Document | None) -> str:
+        if document is None:
+            return ""
+        self._located += 1
+        self._homeless += not document.has_own_url
+        if not _is_most(self._homeless, self._located):
+            return ""
+        return (
+            f"Most items have no URL of their own: {self._homeless} of {self._located}, such as one of {document.url}."
+            " So no request is skipped because of them, and `changes` lists only new and gone ones. If a field has"
+            " their URL, name it in NEARDUP_URL_FIELD"
+        )
+
+    def _of_lone_facts(self, claim: Claim) -> str:
+        if claim.apart is None:
+            return ""
+        document, (other, fact) = claim.document, claim.apart
+        self._lone[fact] += 1
+        if not _is_most(self._lone[fact], self._documents):
+            return ""
+        field = next((name for name in document.fact_names if name_of(name) == fact), "a field")
+        return (
+            f"{self._lone[fact]} of {self._documents} documents have the text of an earlier one, and only the field"
+            f" {field!r} keeps them apart, such as {named(document.url, document.label)} and"
+            f" {named(other.url, other.label)}. If this field says nothing of the item, name it in"
+            " NEARDUP_IGNORE_FIELDS"
+        )
+
+    def _of_titles(self, claim: Claim) -> str:
+        document, original = claim.document, claim.match.signature if claim.match else None
+        if original is None or claim.verdict.status != "duplicate" or not (document.title and original.title):
+            return ""
+        self._compared += 1
+        self._others += not (is_same := same_title(original.title, document.title))
+        if is_same or not _is_most(self._others, self._compared):
+            return ""
+        return (
+            f"The titles of most duplicates differ from their original's: {self._others} of {self._compared}. For"
+            f" example, {_shown(document.title)} ({document.url}) was judged a copy of {_shown(original.title)}"
+            f" ({original.url}). Check whether these two pages have the same content. If not, raise NEARDUP_RESEMBLANCE"
+        )
 
 
 def _warn(warning: str) -> bool:
@@ -67,86 +135,13 @@ def _warn(warning: str) -> bool:
     return bool(warning)
 
 
-class Textless:
-    """Counts items without text."""
-
-    def __init__(self) -> None:
-        self._items = self._textless = 0
-
-    def warning(self, item: Any, document: Document | None) -> str:
-        self._items += 1
-        self._textless += not (document and document.lines)
-        return "" if self._items < ITEMS or 2 * self._textless <= self._items else self._message("Most")
-
-    def final_warning(self) -> str:
-        return self._message("All") if 0 < self._textless == self._items < ITEMS else ""
-
-    def _message(self, share: str) -> str:
-        return (
-            f"{share} items have no text: {self._textless} of {self._items}. They pass, unless all their fields repeat"
-            " an item of the same page, or one with the same number, such as an ISBN. Check which fields the spider"
-            " fills, and whether NEARDUP_FIELDS names the fields with the text"
-        )
+def _is_most(part: int, count: int) -> bool:
+    return count >= ITEMS and 2 * part > count
 
 
-class MissingFields:
-    """Looks for fields that the settings name and no item has."""
-
-    def __init__(self, config: Config) -> None:
-        self._items = 0
-        self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")
-        if config.url_field != Config().url_field:
-            self._missing[config.url_field] = "NEARDUP_URL_FIELD"
-
-    def warning(self, item: Any, document: Document | None) -> str:
-        self._missing = {name: by for name, by in self._missing.items() if not has_text_in(item, name)}
-        self._items += 1
-        if self._items != ITEMS or not self._missing:
-            return ""
-        fields = ", ".join(f"{name!r} ({by})" for name, by in self._missing.items())
-        return f"None of {ITEMS} items has the field {fields}. Check the name in the setting"
-
-
-class Homeless:
-    """Counts items without a URL of their own."""
-
-    def __init__(self) -> None:
-        self._items = self._homeless = 0
-
-    def warning(self, item: Any, document: Document | None) -> str:
-        self._items += document is not None
-        self._homeless += document is not None and not document.has_own_url
-        if self._items < ITEMS or 2 * self._homeless <= self._items or document is None:
-            return ""
-        return (
-            f"Most items have no URL of their own: {self._homeless} of {self._items}, such as one of {document.url}. So"
-            " no request is skipped because of them, and `changes` lists only new and gone ones. If a field has their"
-            " URL, name it in NEARDUP_URL_FIELD"
-        )
-
-
-class LoneFacts:
-    """Counts, for each field, the documents that only this field keeps apart from an earlier one with their text."""
-
-    def __init__(self) -> None:
-        self._documents = 0
-        self._kept: Counter[int] = Counter()
-
-    def warning(self, claim: Claim) -> str:
-        self._documents += 1
-        if claim.apart is None:
-            return ""
-        document, (other, fact) = claim.document, claim.apart
-        self._kept[fact] += 1
-        if self._documents < ITEMS or 2 * self._kept[fact] < self._documents:
-            return ""
-        field = next((name for name in document.fact_names if name_of(name) == fact), "a field")
-        return (
-            f"{self._kept[fact]} of {self._documents} documents have the text of an earlier one, and only the field"
-            f" {field!r} keeps them apart, such as {named(document.url, document.label)} and"
-            f" {named(other.url, other.label)}. If this field says nothing of the item, name it in"
-            " NEARDUP_IGNORE_FIELDS"
-        )
+def _shown(title: str) -> str:
+    title = squeeze(title)
+    return repr(title[:_SHOWN] + "…" * (len(title) > _SHOWN))
 
 
 class Crowds:
@@ -189,31 +184,3 @@ def _crowded(name: str, documents: int, copies: Counter[str]) -> str:
         f" content: `scrapy neardup explain {original}` lists them. The repeated text may be a login page, an error"
         " page or a template"
     )
-
-
-class OtherTitles:
-    """Counts the duplicates with a title that differs from the title of their original."""
-
-    def __init__(self) -> None:
-        self._compared = self._others = 0
-
-    def warning(self, claim: Claim) -> str:
-        document, original = claim.document, claim.match.signature if claim.match else None
-        if original is None or claim.verdict.status != "duplicate" or not (document.title and original.title):
-            return ""
-        self._compared += 1
-        if same_title(original.title, document.title):
-            return ""
-        self._others += 1
-        if self._compared < ITEMS or 2 * self._others <= self._compared:
-            return ""
-        return (
-            f"The titles of most duplicates differ from their original's: {self._others} of {self._compared}. For"
-            f" example, {_shown(document.title)} ({document.url}) was judged a copy of {_shown(original.title)}"
-            f" ({original.url}). Check whether these two pages have the same content. If not, raise NEARDUP_RESEMBLANCE"
-        )
-
-
-def _shown(title: str) -> str:
-    title = squeeze(title)
-    return repr(title[:_SHOWN] + "…" * (len(title) > _SHOWN))

@@ -1,37 +1,219 @@
-"""Compute slow fingerprints and extract main texts in worker processes, so that the reactor never waits.
+"""Do the work of a crawl that would keep the reactor waiting: in the thread of the store, and in worker processes.
 
-Fast fingerprints are computed at the claim, since passing documents between processes would take longer.
+A store on a server is called in a thread, one call at a time, which keeps the calls in order. If a call fails, the
+error is logged, and no item is lost.
 
-A document can kill its worker process. The document is then tried once more, in a new process of its own, and never in
-the process of the crawl. If the new process dies too, the item passes without a verdict.
+Slow fingerprints are computed, and main texts extracted, in worker processes. Fast fingerprints are computed at the
+claim, since passing documents between processes would take longer. A document can kill its worker process. It is then
+tried once more, in a new process of its own, and never in the process of the crawl. If the new process dies too, the
+item passes without a verdict.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import DeferredSemaphore
+from scrapy.utils.asyncio import call_later, is_asyncio_available
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred, DeferredSemaphore
 
 from ..detectors import Detector
 from ..detectors.processes import ProcessError, Processes, check_can_be_sent
 from ..detectors.registry import is_heavy
 from ..document import Document
+from ..store import StoreError
 from ..text.extractors import BUILTIN, Extract, build_reader
 from ..text.extractors import is_heavy as is_heavy_extractor
 from ..text.html import Page
-from .reactor import arrived
 
-Fingerprints = dict[str, tuple[int, ...]]
+if TYPE_CHECKING:
+    from ..deduplicator import Deduplicator
+    from ..matching.claim import Claim
+
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
+FAILURES = (StoreError, OSError)
+AT_ONCE = 20  # the maximum number of documents that are claimed in one call
+MOST_LATE = 20_000_000  # the maximum size of the texts of late documents together, in characters
 RETRY = 30.0  # seconds until processes are started again after one failed to start
 QUEUED = 2  # documents queued for each process; more of them would delay the end of a stopped crawl
+
+
+async def pause(seconds: float) -> None:
+    """Wait for `seconds` seconds while the crawl goes on."""
+    moment: Deferred[None] = Deferred()
+    call_later(seconds, moment.callback, None)
+    await maybe_deferred_to_future(moment)
+
+
+async def arrived(future: Future[T]) -> T:
+    """Return the result of a future of another thread or process, or raise its error."""
+    if is_asyncio_available():
+        return await asyncio.wrap_future(future)
+    from twisted.internet import reactor
+
+    done: Deferred[None] = Deferred()
+    future.add_done_callback(lambda _: reactor.callFromThread(done.callback, None))
+    await done
+    return future.result()
+
+
+class Access:
+    """Calls the store of a crawl.
+
+    `ask`, `later` and `catch_up` pass an error of the store to `failed`. The other methods raise the error.
+    """
+
+    def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
+        self.caught_up = 0
+        """The number of claimed late documents, whose items passed while the store did not answer."""
+        self._dedup = dedup
+        self._failed = failed
+        self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
+        self._claims: deque[tuple[Document, Future[Claim]]] = deque()
+        self.late: deque[Document] = deque()
+        """Late documents that wait to be claimed."""
+        self._late_size = self._asked = 0
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function on the store, and return its result. Raise the errors of the function."""
+        if self._thread is None:
+            return function(*arguments)
+        return await arrived(self._submit(function, *arguments))
+
+    def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        assert self._thread
+        self._asked += 1
+        return self._thread.submit(self._do, self._asked, function, *arguments)
+
+    def _do(self, number: int, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function. Then flush the store if no more calls wait, since other processes may wait for the rows."""
+        try:
+            return function(*arguments)
+        finally:
+            if number == self._asked:
+                with suppress(*FAILURES):  # the rows stay queued, and `flush` raises
+                    self._dedup.store.flush(wait=False)
+
+    async def claim(self, document: Document) -> Claim:
+        """Claim a document as `Deduplicator.try_claim` does.
+
+        Documents that arrive during a round trip to a server are claimed together in the next one.
+        """
+        if self._thread is None:
+            return self._dedup.try_claim(document)
+        future: Future[Claim] = Future()
+        self._claims.append((document, future))
+        self._submit(self._claim_all)
+        try:
+            return await arrived(future)
+        except BaseException:
+            future.add_done_callback(self._give_up)  # the thread may still claim the document
+            raise
+
+    def _give_up(self, future: Future[Claim]) -> None:
+        if not future.cancelled() and future.exception() is None:
+            self._submit(future.result().withdraw)
+
+    def _claim_all(self) -> None:
+        some = [self._claims.popleft() for _ in range(min(AT_ONCE, len(self._claims)))]
+        some = [(document, future) for document, future in some if future.set_running_or_notify_cancel()]
+        if len(some) > 1:
+            with suppress(Exception):  # `try_claim` raises the error again
+                self._dedup.foresee([document for document, _ in some])
+        for document, future in some:
+            try:
+                claim = self._dedup.try_claim(document)
+            except Exception as error:  # including any error of a detector
+                future.set_exception(error)
+            else:
+                future.set_result(claim)
+        if len(some) > 1:
+            self._dedup.foresee(())  # discard the prefetched lookups of failed claims
+
+    async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
+        """Call a function on the store, and return its result. Return None if the store fails."""
+        return await self._report(self.run(function, *arguments))
+
+    async def _report(self, called: Awaitable[T]) -> T | None:
+        try:
+            return await called
+        except FAILURES as error:
+            self._failed(error)
+            return None
+
+    def later(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Call a function on the store after all pending calls. If the store is on a server, do not wait."""
+        if self._thread:
+            deferred_from_coro(self._report(arrived(self._submit(function, *arguments))))
+            return
+        try:
+            function(*arguments)
+        except FAILURES as error:
+            self._failed(error)
+
+    async def settled(self, claim: Claim) -> None:
+        """Wait until a claim of this crawl is committed or withdrawn."""
+        future: Future[None] = Future()
+        future.set_running_or_notify_cancel()  # the claim calls back even if the waiting task is cancelled
+        await self.run(claim.when_settled, partial(future.set_result, None))
+        if not future.done():
+            await arrived(future)
+
+    # Late documents, which passed while the store did not answer
+
+    def take_in_later(self, document: Document) -> None:
+        """Remember a document without a verdict, to claim it later. Drop the oldest if the texts exceed `MOST_LATE`."""
+        self.late.append(replace(document))  # a copy without the computed fields
+        self._late_size += len(document.text)
+        while self._late_size > MOST_LATE:
+            self._late_size -= len(self.late.popleft().text)
+
+    async def catch_up(self) -> bool:
+        """Claim some late documents. Return whether at least one was claimed."""
+        some = [self.late.popleft() for _ in range(min(AT_ONCE, len(self.late)))]
+        known = len(some)
+        self._late_size -= sum(len(document.text) for document in some)
+        try:
+            if some:
+                await self.ask(self._claim_late, some)
+        finally:
+            for document in some:
+                self.take_in_later(document)
+        self.caught_up += known - len(some)
+        return len(some) < known
+
+    async def catch_up_all(self) -> None:
+        """Claim late documents until none is left, or none can be claimed."""
+        while any([await self.catch_up() for _ in range(0, len(self.late), AT_ONCE)]):
+            pass
+
+    def _claim_late(self, documents: list[Document]) -> None:
+        """Claim and commit documents, and remove the committed ones from the list.
+
+        A document stays in the list if the original that it repeats is pending.
+        """
+        for document in list(documents):
+            claim = self._dedup.try_claim(document)
+            if not claim.is_early:
+                claim.commit()
+                documents.remove(document)
+
+    def close(self) -> None:
+        """End the thread after the pending calls."""
+        if self._thread:
+            self._thread.shutdown(wait=False)
 
 
 class WorkerError(Exception):
@@ -48,6 +230,8 @@ class Workers:
         self._detectors = list(filter(is_heavy, detectors))
         self.reads = bool(count) and is_heavy_extractor(extractor)
         """True if worker processes extract main texts."""
+        self.signs = bool(count and self._detectors)
+        """True if worker processes compute fingerprints."""
         self._given = (self._detectors, extractor if self.reads else BUILTIN)
         self._count = count if self._detectors or self.reads else 0
         self._processes: Processes | None = None
@@ -109,7 +293,7 @@ class Workers:
             processes.stop()
 
 
-def _fingerprints(given: Any, document: Document) -> Fingerprints:
+def _fingerprints(given: Any, document: Document) -> dict[str, tuple[int, ...]]:
     detectors, _ = given
     return {detector.name: detector.fingerprints(document) for detector in detectors}
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import marshal
+
 import pytest
 from scrapy import Request
+from scrapy.utils.request import request_from_dict
 
-from scrapy_neardup.crawl.detours import (
+from scrapy_neardup.crawl.tickets import (
+    DEAD_LINK,
+    MIRROR,
+    RESTORED,
+    Ticket,
     detour,
     disown,
     is_of_spider,
@@ -13,8 +20,8 @@ from scrapy_neardup.crawl.detours import (
     is_plain,
     is_safe,
     is_start,
-    mark,
     redirects,
+    to_original,
 )
 from scrapy_neardup.text.urls import is_private
 
@@ -100,8 +107,7 @@ FETCH = {
     "redirect_urls": ["x"],
     "redirect_reasons": [301],
     "retry_times": 2,
-    "neardup_recheck": True,
-    "neardup_inherited": 1,
+    "neardup": {"url": "http://a.example/1", "reason": "recheck", "inherited": 1},
 }
 
 
@@ -111,17 +117,18 @@ FETCH = {
 def test_another_host_gets_no_secret(url):
     meta = {**META, **FETCH, "depth": 3}
     request = Request("http://a.example/1", headers=SECRETS | HARMLESS, cookies={"a": "1"}, meta=meta)
-    made = detour(request, url, {"neardup_dead_link": "http://a.example/1"})
+    made = detour(request, url, DEAD_LINK, request.url, [request.url])
     assert (made.url, made.cookies, made.dont_filter) == (url, {}, True)
     assert dict(made.headers.to_unicode_dict()) == HARMLESS
-    assert made.meta == {"depth": 3, "neardup_detour": url, "neardup_dead_link": "http://a.example/1"}
+    ticket = {"url": url, "reason": "dead link", "instead_of": request.url, "tried": [request.url]}
+    assert made.meta == {"depth": 3, "neardup": ticket}
     assert request.headers["Cookie"] == b"a=1"  # the first request is as it was
     assert request.meta["cookiejar"] == 7
 
 
 def test_the_same_host_gets_its_own():
     request = Request("http://a.example/1", headers=SECRETS, meta={**META, **FETCH})
-    made = detour(request, "http://a.example/2", {})
+    made = detour(request, "http://a.example/2")
     assert (made.meta, len(made.headers)) == (META, 4)
 
 
@@ -143,14 +150,31 @@ def test_open_is_what_anybody_may_ask_for(options, expected):
     assert is_open(Request(**{"url": "http://a.example/", **options})) is expected
 
 
-def test_marks_are_of_one_request_and_its_redirects():
-    made = detour(Request("http://a.example/1"), "http://b.example/1", {"neardup_dead_link": "http://a.example/1"})
-    assert mark(made, "neardup_dead_link") == "http://a.example/1"
+def to_copy(url: str, dead: str) -> Request:
+    return detour(Request(dead), url, DEAD_LINK, dead, [dead])
+
+
+def test_a_ticket_is_of_one_request_and_its_redirects():
+    made = to_copy("http://b.example/1", "http://a.example/1")
+    assert Ticket.of(made).dead_link == "http://a.example/1"
     redirected = made.replace(url="http://b.example/2", meta={**made.meta, "redirect_urls": [made.url]})
-    assert mark(redirected, "neardup_dead_link") == "http://a.example/1"
+    assert Ticket.of(redirected).dead_link == "http://a.example/1"
     child = Request("http://b.example/child", meta=made.meta)
-    assert mark(child, "neardup_dead_link") is None
-    assert mark(Request("http://a.example/1"), "neardup_dead_link") is None
+    assert Ticket.of(child) == Ticket(child.url)
+
+
+@pytest.mark.parametrize("value", [None, True, "of a user", {}, {"mine": 1}])
+def test_what_a_user_keeps_under_the_key_is_no_ticket(value):
+    request = Request("http://a.example/1", meta={"neardup": value})
+    assert Ticket.of(request) == Ticket(request.url)
+    disown(request)
+    assert Ticket.of(request) == Ticket(request.url)
+
+
+def test_a_ticket_survives_a_disk_queue():
+    made = to_copy("http://b.example/1", "http://a.example/1")
+    again = request_from_dict(marshal.loads(marshal.dumps({**made.to_dict(), "headers": {}})))
+    assert Ticket.of(again) == Ticket.of(made)
 
 
 def test_what_a_body_asks_for_no_url_says():
@@ -168,25 +192,30 @@ def made_of(request, url, **meta):
 
 
 def test_of_the_meta_of_another_request_nothing_counts():
-    detours = {"neardup_mirror_of": "http://b.example/1", "dont_redirect": True, "dont_retry": True}
-    first = detour(Request("http://b.example/1", meta={"is_start_request": True}), "http://a.example/1", detours)
-    disown(first)
+    first = to_original(Request("http://b.example/1", meta={"is_start_request": True}), "http://a.example/1")
     first.meta.update(redirect_urls=["http://a.example/1"], redirect_reasons=[301])
     moved = first.replace(url="http://a.example/2")
-    disown(moved)
-    assert (mark(moved, "neardup_mirror_of"), is_start(moved)) == ("http://b.example/1", True)
+    assert (Ticket.of(moved).mirror_of, is_start(moved)) == ("http://b.example/1", True)
     assert redirects(moved) == (["http://a.example/1"], [301])
     child = made_of(moved, "http://a.example/3", mine=1)
-    assert (mark(child, "neardup_mirror_of"), is_start(child), redirects(child)) == (None, False, ([], []))
-    assert child.meta.keys() & {*detours, "neardup_detour"} == set()
+    assert (Ticket.of(child).instead_of, is_start(child), redirects(child)) == (None, False, ([], []))
+    assert child.meta.keys() & {"dont_redirect", "dont_retry"} == set()
     assert child.meta["mine"] == 1
     child.meta.update(redirect_urls=["http://a.example/1", child.url], redirect_reasons=[301, 302])
     again = child.replace(url="http://a.example/4")
-    disown(again)
     assert redirects(again) == (["http://a.example/3"], [302])
 
 
 def test_what_the_spider_has_tried_again_is_the_same_detour():
-    first = detour(Request("http://b.example/1"), "http://a.example/1", {"neardup_dead_link": "http://b.example/1"})
-    disown(first)
-    assert mark(made_of(first, first.url), "neardup_dead_link") == "http://b.example/1"
+    first = to_copy("http://a.example/1", "http://b.example/1")
+    assert Ticket.of(made_of(first, first.url)).dead_link == "http://b.example/1"
+
+
+def test_a_request_of_a_mirror_keeps_the_user_s_own_settings():
+    asked = Request("http://b.example/1", meta={"dont_retry": True})
+    assert to_original(asked, "http://a.example/1") is None
+    assert to_original(Request(asked.url, headers={"X-Api-Key": "1"}), "http://a.example/1") is None
+    made = to_original(Request(asked.url), "http://a.example/1")
+    assert Ticket.of(made) == Ticket(made.url, MIRROR, asked.url, [])
+    restored = detour(made, asked.url, RESTORED)
+    assert (Ticket.of(restored).mirror_of, "dont_redirect" in restored.meta) == (None, False)

@@ -1,0 +1,330 @@
+"""Change requests safely: send them to another URL, hold them back, send them after all.
+
+A *ticket* is the record of one changed request: plain values under one key of its meta, so that it survives a disk
+queue. Spiders copy meta into requests of their own, so a ticket is void unless it names the URL of its request, or the
+URL that redirected to it.
+
+A request in another's place is a *detour*. Three rules keep detours safe. A detour to another host carries no secrets
+of the requested host. A detour from a public URL does not lead into a private network. A request that a spider makes
+with the meta of a detour loses what belongs to the detour.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+from weakref import WeakSet
+
+from scrapy import Request, signals
+from scrapy.exceptions import DontCloseSpider
+from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.datatypes import LocalCache
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.job import job_dir
+
+from ..mirrors.advice import Advice
+from ..signature import Signature
+from ..text.urls import canonical_url, host, is_private
+
+if TYPE_CHECKING:
+    from .extension import NearDup
+
+logger = logging.getLogger(__name__)
+
+KEY = "neardup"  # the meta key of tickets
+MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
+RESTORED, RECHECK, AFTER_ALL = "restored", "recheck", "sent after all"  # why it is sent although a skip was advised
+MOST = 10_000  # the maximum number of held requests; if there are more, the oldest are sent
+MOST_GONE = 100_000  # the maximum number of remembered URLs and hosts that failed
+HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control Referer User-Agent".split())
+_AS_IS = ("dont_redirect", "dont_retry")  # meta keys of a detour from a mirror to the original host
+# Meta keys that are secret, or useless on another host.
+_OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
+_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", KEY)
+
+
+class Ticket(NamedTuple):
+    """The record of a changed request."""
+
+    url: str
+    """The URL of the request to which the ticket belongs."""
+    reason: str = ""
+    instead_of: str | None = None
+    """The URL that was requested first, for a detour."""
+    tried: Sequence[str] = ()
+    """The URLs that failed so far; empty unless the detour replaces a dead link."""
+    tested: str = ""
+    """For a recheck: the reason for the skip, which fails if the page is no copy."""
+    inherited: int = 0
+    """The number of redirects in the meta that belong to another request, from which a spider copied the meta."""
+    rescued: bool | None = None
+    """For a dead link: True if the item has the content that the link had."""
+
+    @classmethod
+    def of(cls, request: Request) -> Ticket:
+        """Return the ticket of a request; a blank one if it has none that counts."""
+        kept = _kept(request)
+        is_own = kept.url in (request.url, *redirects(request)[0][:1])
+        return kept if is_own else cls(request.url, inherited=kept.inherited)
+
+    @property
+    def mirror_of(self) -> str | None:
+        """The URL on a mirror whose original is requested in its place."""
+        return None if self.tried else self.instead_of
+
+    @property
+    def dead_link(self) -> str | None:
+        """The dead URL in whose place a copy is requested."""
+        return self.instead_of if self.tried else None
+
+    def put(self, request: Request) -> None:
+        """Put the ticket into the meta of a request."""
+        request.meta[KEY] = {
+            name: value for name, value in self._asdict().items() if value != self._field_defaults.get(name)
+        }
+
+
+def _kept(request: Request) -> Ticket:
+    """Return the ticket in the meta of a request, whether it counts or not."""
+    kept = request.meta.get(KEY)
+    if isinstance(kept, dict) and "url" in kept and kept.keys() <= {*Ticket._fields}:
+        return Ticket(**kept)
+    return Ticket("")
+
+
+def redirects(request: Request) -> tuple[list[str], list[object]]:
+    """Return the URLs that redirected to a request, in the order of the redirects, and the reasons.
+
+    Redirects in meta that the spider copied from a response are left out.
+    """
+    meta, before = request.meta, _kept(request).inherited
+    return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
+
+
+def disown(request: Request) -> None:
+    """Remove from a request that a spider made what it may have copied from the meta of a changed request."""
+    ticket, inherited = _kept(request), len(request.meta.get("redirect_urls", ()))
+    if ticket.url:
+        del request.meta[KEY]
+    if ticket.url != request.url:  # else the spider retries the changed request
+        for name in _AS_IS if ticket.mirror_of else ():
+            request.meta.pop(name, None)
+        ticket = Ticket(request.url)
+    ticket = ticket._replace(inherited=inherited, rescued=None)
+    if ticket != Ticket(request.url):
+        ticket.put(request)
+
+
+# What a request is
+
+
+def is_of_spider(request: Request) -> bool:
+    """Return whether a spider made a request, and did not set `dont_neardup`."""
+    return request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
+
+
+def is_plain(request: Request) -> bool:
+    """Return whether the URL alone describes a request: it is a GET request without a body."""
+    return request.method == "GET" and not request.body
+
+
+def is_open(request: Request) -> bool:
+    """Return whether any client would get the same response: the request has no secrets and no proxy."""
+    if request.cookies or "@" in urlsplit(request.url).netloc:
+        return False
+    return HARMLESS.issuperset(request.headers) and not any(name in request.meta for name in _OF_ITS_HOST)
+
+
+def is_start(request: Request) -> bool:
+    """Return whether a request is a start request, or a redirect or retry of one."""
+    return bool(request.meta.get("is_start_request")) and not request.meta.get("depth")
+
+
+# Detours
+
+
+def is_safe(url: str, origin: str) -> bool:
+    """Return whether a detour from `origin` may lead to `url`.
+
+    Only HTTP URLs are allowed. A URL in a private network is allowed only if `origin` is in one too.
+    """
+    return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
+
+
+def drop_conditions(request: Request) -> None:
+    """Remove the conditions that Scrapy's HTTP cache set for another URL.
+
+    Redirects copy them, and the new URL may have the same validator. Then it would answer 304 with no page to show.
+    """
+    for name in (b"If-None-Match", b"If-Modified-Since"):
+        request.headers.pop(name, None)
+
+
+def detour(
+    request: Request, url: str, reason: str = "", instead_of: str | None = None, tried: Sequence[str] = ()
+) -> Request:
+    """Return a copy of a request for another URL, with a ticket if it has a reason. The dupefilter does not filter it.
+
+    Cookies are removed. For another scheme or host, other headers and meta keys that may be secret are removed too.
+    """
+    made = request.replace(url=url, cookies=None, dont_filter=True)
+    drop_conditions(made)
+    for name in (*_OF_THE_FETCH, *(_AS_IS if reason == RESTORED else ())):
+        made.meta.pop(name, None)
+    if urlsplit(url)[:2] != urlsplit(request.url)[:2]:
+        for header in set(made.headers) - HARMLESS:
+            del made.headers[header]
+        for name in _OF_ITS_HOST:
+            made.meta.pop(name, None)
+    if reason:
+        Ticket(made.url, reason, instead_of, list(tried)).put(made)
+    return made
+
+
+def to_original(request: Request, url: str) -> Request | None:
+    """Return a detour to the original host; None if the user's own settings for redirects and retries would be lost.
+
+    If the original host does not return the page, but a redirect or an error, the requested URL is fetched.
+    """
+    if not is_open(request) or any(name in request.meta for name in _AS_IS):
+        return None
+    made = detour(request, url, MIRROR, request.url)
+    made.meta.update(dict.fromkeys(_AS_IS, True))
+    return made
+
+
+class Tickets:
+    """Holds skipped requests, and sends them if no URL returns their content in this run.
+
+    A request is dropped once a URL has returned its content. When the spider is idle, one request is sent for each
+    document that is still missing. When the spider is idle again, the other requests are sent. Also remembers what
+    failed: URLs and hosts, and the reasons for skips that a recheck proved wrong.
+    """
+
+    def __init__(self, neardup: NearDup) -> None:
+        self._neardup = neardup
+        self._waiting: OrderedDict[Signature, list[tuple[Request, int]]] = OrderedDict()
+        """The requests that were skipped for a document, with the size of each URL's last response in bytes."""
+        self._tried: WeakSet[Signature] = WeakSet()
+        """Documents for which a request was sent after all, and may not have returned them."""
+        self._count = 0
+        self._is_asking = False
+        self._gone: LocalCache[str, bool] = LocalCache(MOST_GONE)
+        self._wrong: LocalCache[str, bool] = LocalCache(MOST)
+        neardup.crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
+
+    # Held requests
+
+    def hold(self, request: Request, document: Signature, size: int) -> None:
+        """Hold a request that was skipped for a document. `size` is the number of bytes saved."""
+        self._waiting.setdefault(document, []).append((request, size))
+        self._count += 1
+        while self._count > MOST:
+            self._send(self._waiting.popitem(last=False)[1])
+
+    def let_go(self, document: Signature) -> None:
+        """Drop the requests that were skipped for a document, after the document was delivered."""
+        self._count -= len(self._waiting.pop(document, ()))
+
+    def put_back(self) -> None:
+        """Put all requests back into the queue of a paused job, to hold them again in the next session.
+
+        Without JOBDIR, drop them.
+        """
+        if job_dir(self._neardup.crawler.settings):
+            for request, size in chain.from_iterable(self._waiting.values()):
+                self._crawl(request, size)
+        self._waiting.clear()
+
+    def _spider_idle(self) -> None:
+        if self._is_asking:
+            raise DontCloseSpider
+        if self._waiting:
+            self._is_asking = True
+            deferred_from_coro(self._release())
+            raise DontCloseSpider
+
+    async def _release(self) -> None:
+        """Send a request for each missing document, unless another process has delivered the document meanwhile."""
+        try:
+            for document in await self._neardup.access.ask(self._delivered, list(self._waiting)) or ():
+                self.let_go(document)
+        except Exception:  # no error of the plugin may lose the requests
+            logger.exception("Skipped requests are sent after all, since an error prevents the check for their content")
+        finally:
+            self._is_asking = False
+        for document, requests in list(self._waiting.items()):
+            count = len(requests) if document in self._tried else 1
+            self._tried.add(document)
+            self._send(requests[:count])
+            del requests[:count]
+            if not requests:
+                del self._waiting[document]
+
+    def _delivered(self, documents: Iterable[Signature]) -> list[Signature]:
+        dedup = self._neardup.dedup
+        while dedup.store.refresh():
+            pass
+        return list(filter(dedup.deliveries.is_delivered, documents))
+
+    def _send(self, requests: Iterable[tuple[Request, int]]) -> None:
+        for request, size in requests:
+            self._count -= 1
+            self._neardup.count("requests/sent_after_all")
+            ticket_for(request, AFTER_ALL).put(request)
+            self._crawl(request, size)
+
+    def _crawl(self, request: Request, size: int) -> None:
+        self._neardup.count("requests/skipped", -1)
+        self._neardup.count("bytes_saved", -size)
+        assert self._neardup.crawler.engine
+        self._neardup.crawler.engine.crawl(request.replace(dont_filter=True))
+
+    # Rechecks
+
+    def recheck(self, request: Request, advice: Advice) -> None:
+        """Note that a request is sent although the advice is to skip it."""
+        self._neardup.count("requests/rechecked")
+        ticket_for(request, RECHECK)._replace(tested=_reason(advice) if advice.url else "").put(request)
+
+    def fail(self, ticket: Ticket) -> None:
+        """Note that a recheck returned content that is not held. Its reason causes no more skips in this run."""
+        self._neardup.count("requests/wrongly_skipped")
+        if ticket.tested:
+            self._wrong[ticket.tested] = True
+
+    def is_wrong(self, advice: Advice) -> bool:
+        """Return whether a recheck failed that had the same reason as this advice."""
+        return _reason(advice) in self._wrong
+
+    # Dead links
+
+    def note_gone(self, url: str, *, with_host: bool = False) -> None:
+        """Note that a URL, or its whole host, failed. The oldest are forgotten."""
+        self._gone[_place(url) if with_host else canonical_url(url)] = True
+
+    def is_gone(self, url: str) -> bool:
+        """Return whether a URL or its host failed in this crawl."""
+        return canonical_url(url) in self._gone or _place(url) in self._gone
+
+
+def ticket_for(request: Request, reason: str) -> Ticket:
+    """Return a ticket with which a request is sent to its own URL; it stays a detour if it is one."""
+    ticket = Ticket.of(request)
+    if ticket.url != request.url:
+        ticket = Ticket(request.url, inherited=ticket.inherited)
+    return ticket._replace(reason=reason)
+
+
+def _reason(advice: Advice) -> str:
+    """Return the reason for a skip: the rule, or the original of a known copy."""
+    relation = advice.rule and advice.rule.relation
+    return repr((relation.sites, relation.shape) if relation else advice.url)
+
+
+def _place(url: str) -> str:
+    return f"//{host(url)}"
