@@ -7,7 +7,7 @@ import argparse
 from scrapy.settings import BaseSettings
 
 from ..stats import sized
-from ..store.upkeep import compact, size
+from ..store import compact, size
 from .options import add_json, add_store, existing_store, print_result
 
 EXAMPLES = """examples:

@@ -10,8 +10,7 @@ from scrapy.settings import BaseSettings
 from ..stats import plural
 from ..store import StoreError
 from ..store.redis.address import named
-from ..store.upkeep import verify
-from ..store.verification import Finding, Survey
+from ..store.verification import Finding, Survey, verify
 from .options import add_json, add_store, existing_store, print_result
 from .streams import shown
 

@@ -21,8 +21,8 @@ from ..matching.preference import Preference
 from ..settings import Config
 from ..signature import Signature, Visit
 from ..store import memory_store
-from ..store.interchange import Line, end_line, head_line, line_of
 from ..store.records import DOCUMENT, HOST, RUN, VISIT, HostNews, Run, id_of, key_of, visit_key
+from ..store.transfer import END, Line, head_line, line_of
 from ..text import tokens
 from ..verdict import Verdict
 from .codec import decode_text
@@ -157,4 +157,4 @@ def export(
     met = ((host["name"], host["met"]) for host in map(json.loads, hosts))
     for number, some in enumerate(iter(lambda: dict(islice(met, HOSTS)), {}), 1):
         yield _line(line_of(key_of(HOST, run.id, number), HostNews([], some)))
-    yield _line(end_line())
+    yield _line(END)
