@@ -29,10 +29,8 @@ from .store import Store
 
 CHUNK = 200  # rows in a chunk; each run among them needs an open lock file
 LOCK, PAUSE = "~import", 0.1  # the lock of imports, a name that no run can have; seconds between two attempts
-END = {"type": "end"}
-"""The last line of an export."""
-Line: TypeAlias = dict[str, Any]
-"""A line as JSON data."""
+Line: TypeAlias = dict[str, Any]  # as JSON data
+END: Line = {"type": "end"}  # the last line
 
 
 @dataclass

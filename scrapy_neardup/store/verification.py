@@ -22,7 +22,7 @@ from ..progress import watched
 from . import namespaces, opened_backend
 from .checks import check, is_key
 from .interface import Entry, StoreError
-from .local.database import key_in, open_database, table_of
+from .local import database
 from .local.stored_index import files_of, fits
 from .records import COUNTS, DAMAGE, DOCUMENT, HOST, MADE, META, RUN, VISIT, kind_of, links_key, load, origin, postings
 from .redis.address import is_server
@@ -135,31 +135,29 @@ def verify(address: str) -> Survey:
     return survey
 
 
-def _records(rows: Iterable[tuple[str, object]]) -> Iterator[tuple[str, Any]]:
+def _records(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """Yield each key with its record or, if the row is damaged or can't be read, with an exception."""
     for key, value in rows:
+        record = value
         try:
-            yield key, value if isinstance(value, Exception) else _record(key, value)
+            if not isinstance(value, Exception):
+                if not is_key(key):
+                    raise ValueError("a store has no rows of this kind")
+                if not isinstance(value, bytes):
+                    raise ValueError("its value is not bytes")
+                check(key, record := load(key, value))
         except DAMAGE as error:
-            yield key, error
-
-
-def _record(key: str, value: object) -> Any:
-    if not is_key(key):
-        raise ValueError("a store has no rows of this kind")
-    if not isinstance(value, bytes):
-        raise ValueError("its value is not bytes")
-    check(key, record := load(key, value))
-    return record
+            record = error
+        yield key, record
 
 
 # A file
 
 
 def _verify_file(address: str, survey: Survey) -> None:
-    tables = {name: table_of(name) for name in namespaces(address)}
-    with closing(open_database(path := os.path.realpath(address), writes=False, check=False)) as db:
+    with closing(database.open_database(path := os.path.realpath(address), writes=False, check=False)) as db:
         db.text_factory = lambda text: text.decode("utf8", "replace")
+        tables = database.namespaces(db)
         try:
             survey.read["index_files"] = sum(_verify_index(path, table, db, survey) for table in tables.values())
             db.execute("BEGIN")  # from here on, all reads see the same snapshot
@@ -175,7 +173,7 @@ def _verify_file(address: str, survey: Survey) -> None:
             survey.compare()
     survey.begin("")
     try:  # in a small file, a single damaged row prevents it
-        open_database(path, writes=False).close()
+        database.open_database(path, writes=False).close()
     except StoreError as error:
         survey.note(str(error), "crawls and commands refuse the store")
 
@@ -194,7 +192,7 @@ def _verify_index(path: str, table: str, db: sqlite3.Connection, survey: Survey)
     return len(levels)
 
 
-def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, object]]:
+def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, Any]]:
     """Yield the key and value of each row of a table. If a row can't be read, yield "" and the error instead."""
     query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
     last = after = 0
@@ -204,7 +202,7 @@ def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, obj
         try:
             for number, key, value in db.execute(query, (after,)):
                 after = max(after, number)
-                yield key_in(key), value
+                yield database.key_in(key), value
             return
         except (sqlite3.Error, MemoryError) as error:
             yield "", error
@@ -241,7 +239,7 @@ def _verify_namespace(backend: Any, survey: Survey) -> None:
             survey.compare()
 
 
-def _rows_of_server(backend: Any) -> Iterator[tuple[str, object]]:
+def _rows_of_server(backend: Any) -> Iterator[tuple[str, Any]]:
     """Yield the key and value of each row. If the rows of a kind can't be read, yield the error and go on."""
     for kind in _KINDS:
         try:
@@ -253,6 +251,8 @@ def _rows_of_server(backend: Any) -> Iterator[tuple[str, object]]:
 
 def _lacking(backend: Any, rows: Iterable[tuple[str, Any]]) -> list[str]:
     """Return the keys of documents and visits that are missing in at least one of their lists in the index."""
-    entries = [Entry(key, record, postings(record)) for key, record in rows if not isinstance(record, Exception)]
-    lacking: list[str] = backend.lacking([entry for entry in entries if kind_of(entry.key) in (DOCUMENT, VISIT)])
-    return lacking
+    from .redis.backend import located
+
+    known = [row for row in rows if kind_of(row[0]) in (DOCUMENT, VISIT) and not isinstance(row[1], Exception)]
+    asked = (["lacks", *located(Entry(key, record, postings(record)))] for key, record in known)
+    return [key for (key, _), lacks in zip(known, backend.run(*asked, checks=False), strict=True) if lacks]

@@ -195,11 +195,6 @@ class RedisBackend(Server):
     def count(self, key: int) -> int:
         return len(self._places(key))
 
-    def lacking(self, entries: Sequence[Entry]) -> list[str]:
-        """Return the keys of the entries that are missing in at least one of their lists in the index."""
-        told = self.run(*(["lacks", *located(entry)] for entry in entries), checks=False)
-        return [entry.key for entry, is_lacking in zip(entries, told, strict=True) if is_lacking]
-
     # Pending documents
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
