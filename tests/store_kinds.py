@@ -99,7 +99,7 @@ class Place:
     # What is there
 
     def is_whole(self) -> bool:
-        from scrapy_neardup.store.upkeep import verify
+        from scrapy_neardup.store.verification import verify
 
         return verify(self.address).whole
 

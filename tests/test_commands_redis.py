@@ -22,9 +22,9 @@ from store_kinds import ROOT
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.store import open_store
+from scrapy_neardup.store import compact, open_store
 from scrapy_neardup.store.redis.connection import code
-from scrapy_neardup.store.upkeep import compact, verify
+from scrapy_neardup.store.verification import verify
 
 HERE = Path(__file__).parent
 FEED = [

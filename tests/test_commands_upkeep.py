@@ -28,12 +28,12 @@ from tiers import slow
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.index import row_index
 from scrapy_neardup.settings import Config
+from scrapy_neardup.store import compact
 from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.local.database import key_in
 from scrapy_neardup.store.local.locks import RunLock
 from scrapy_neardup.store.records import load
-from scrapy_neardup.store.upkeep import compact, verify
-from scrapy_neardup.store.verification import Survey
+from scrapy_neardup.store.verification import Survey, verify
 
 DAY = 86_400.0
 HERE = Path(__file__).parent

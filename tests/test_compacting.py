@@ -17,8 +17,7 @@ from helpers import asking, named, names, signature
 from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
-from scrapy_neardup.store import Selection
-from scrapy_neardup.store.upkeep import compact
+from scrapy_neardup.store import Selection, compact
 
 KILLS = [1, *slow(int(os.environ.get("NEARDUP_TEST_KILLS", "4")))]
 
@@ -90,7 +89,7 @@ def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: D
 
 CODE = """
 import json, sys
-from scrapy_neardup.store.upkeep import compact
+from scrapy_neardup.store import compact
 from scrapy_neardup.index import row_index
 from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.transfer import import_rows

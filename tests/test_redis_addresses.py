@@ -13,7 +13,7 @@ from redis_server import free_port, server
 from store_kinds import ROOT
 
 from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.store.upkeep import verify
+from scrapy_neardup.store.verification import verify
 
 USER = "on >secret ~{neardup:* resetchannels -@all +@read +@write +@scripting +@connection -@dangerous +info"
 """What a user of a server needs to be allowed, as docs/redis.md says."""
@@ -131,7 +131,7 @@ WITHOUT_CLIENT = """
 import sys
 sys.modules["redis"] = None
 from scrapy_neardup.store import StoreError, open_store
-from scrapy_neardup.store.upkeep import verify
+from scrapy_neardup.store.verification import verify
 for ask in (verify, lambda address: open_store(address, ())):
     try:
         ask("redis://:secret@127.0.0.1")

@@ -24,10 +24,10 @@ from tiers import slow
 
 from scrapy_neardup.index import level_files, row_index
 from scrapy_neardup.index.level_files import LevelFiles
-from scrapy_neardup.store import Selection, Store, memory_store
+from scrapy_neardup.store import Selection, Store, compact, memory_store
 from scrapy_neardup.store.interface import Entry
 from scrapy_neardup.store.local import stored_index
-from scrapy_neardup.store.upkeep import compact, verify
+from scrapy_neardup.store.verification import verify
 
 TAIL = 50
 PROCESS = f"""

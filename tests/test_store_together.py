@@ -19,9 +19,9 @@ import pytest
 from helpers import asking, detectors, link, names, signature
 from tiers import slow
 
-from scrapy_neardup.store import Store, StoreError, open_store
+from scrapy_neardup.store import Store, StoreError, compact, open_store
 from scrapy_neardup.store.transfer import export_rows
-from scrapy_neardup.store.upkeep import compact, verify
+from scrapy_neardup.store.verification import verify
 
 DOCUMENTS = int(os.environ.get("NEARDUP_TEST_DOCUMENTS", "2000"))
 WRITE = """

@@ -13,9 +13,8 @@ from scrapy.settings import BaseSettings
 from ..feeds import FeedError
 from ..settings import Config, seconds
 from ..stats import plural
-from ..store import Selection, StoreError, open_store
+from ..store import Selection, StoreError, compact, open_store
 from ..store.interface import Forgotten
-from ..store.upkeep import compact
 from .options import add_json, add_store, existing
 from .output import print_lines
 

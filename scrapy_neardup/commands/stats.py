@@ -17,7 +17,7 @@ from ..stats import plural, sized
 from ..store import Store, StoreError, open_store
 from ..store.records import Run
 from ..store.redis.address import named
-from ..store.upkeep import verify
+from ..store.verification import verify
 from .options import add_json, add_store, existing, existing_store
 from .output import Moment, print_lines, print_result
 

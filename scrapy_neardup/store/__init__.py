@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 
 from ..detectors.detector import Detector
+from ..progress import watched
 from .interface import Backend, Forgotten, Selection, StoreError
+from .local import database
 from .local.memory import MemoryBackend
 from .lookup import Lookup
 from .records import Run
 from .redis.address import KINDS, check_client, is_server, named
 from .store import Store
 
-__all__ = ["Forgotten", "Run", "Selection", "Store", "StoreError", "check_kind", "memory_store", "open_store"]
+__all__ = [
+    "Forgotten",
+    "Run",
+    "Selection",
+    "Store",
+    "StoreError",
+    "check_kind",
+    "compact",
+    "memory_store",
+    "open_store",
+    "size",
+]
 
 
 def check_kind(address: str) -> None:
@@ -65,3 +80,41 @@ def open_backend(address: str, namespace: str, *, writes: bool, hears_documents:
     from .local.sqlite import SqliteBackend
 
     return SqliteBackend(address, namespace=namespace, writes=writes)
+
+
+@contextmanager
+def opened_backend(address: str, namespace: str, *, writes: bool) -> Iterator[Backend]:
+    """Open the back end at an address for a `with` block. Unflushed rows are lost at its end."""
+    backend = open_backend(address, namespace, writes=writes)
+    try:
+        yield backend
+    finally:
+        backend.abandon()
+
+
+def namespaces(address: str) -> list[str]:
+    """Return the namespaces of a store, which may be damaged. Raise StoreError if it can't be opened."""
+    if is_server(address):
+        check_client(address)
+        from .redis.connection import namespaces as on_server
+
+        return on_server(address)
+    with closing(database.open_database(os.path.realpath(address), writes=False, check=False)) as db:
+        return list(database.namespaces(db))
+
+
+def compact(address: str) -> None:
+    """Give unused space back to the system. Other processes may use the store meanwhile.
+
+    Raise StoreError if the store can't be written.
+    """
+    for namespace in watched(names := namespaces(address), "namespaces", len(names)):
+        with opened_backend(address, namespace, writes=True) as backend:
+            backend.compact()
+
+
+def size(address: str) -> int:
+    """Return the size of a store in bytes: on disk or, for a server, all memory that the server uses."""
+    with opened_backend(address, "", writes=False) as backend:
+        described = backend.describe()
+    return int(str(described["bytes_server" if backend.is_remote else "bytes"]))

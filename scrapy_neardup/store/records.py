@@ -183,6 +183,11 @@ def run_of(id: str) -> str:
     return id.rpartition("/")[0]
 
 
+def origin(key: str, record: Record) -> str:
+    """Return `RUN/NUMBER` of a document, a visit or host news: the run that wrote it, and its number there."""
+    return record.at if isinstance(record, Visit) else id_of(key)
+
+
 def is_place(id: str) -> bool:
     """Return whether an id is a valid id of a numbered row, `RUN/NUMBER`."""
     return _PLACE.fullmatch(id) is not None

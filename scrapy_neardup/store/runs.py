@@ -125,7 +125,7 @@ class Session:
         try:
             record: Record = load(row.key, row.value)
             if isinstance(record, Run):
-                check(record)
+                check(row.key, record)
         except ValueError as error:
             raise self.refusal("can't be read", error) from error
         return record

@@ -1,4 +1,9 @@
-"""Export a store as lines, and import lines into a store of any kind.
+"""Export a store as JSON lines, and import lines into a store of any kind.
+
+Every line has a `type`. The first line has the type `store`, the `format` and the `schemes` of the store, and its
+numbers of `documents` and `urls`. The last one has the type `end`: a file without it is truncated. Between them are the
+rows. Their type is their kind, `key` is their key without the kind, and the other fields are those of the record (see
+`records`). Bytes are written as `{"base64": …}`.
 
 An import writes in chunks. If it is killed, the chunks written so far stay in the store. Importing the same lines
 again changes nothing. Rows that the store has or has forgotten are skipped. If both stores have a visit of a URL, the
@@ -8,20 +13,24 @@ later one is kept. A running crawl sees imported rows as it sees rows of another
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from typing import Any, TypeAlias
 
 from ..signature import Signature, Visit
-from . import open_backend
-from .interchange import Line, end_line, head_line, line_of, read_head, read_lines
+from . import opened_backend, records
+from .checks import check, is_key
 from .interface import Entry
-from .records import DOCUMENT, HOST, RUN, VISIT, Record, Run, id_of, place_of, postings
+from .records import DAMAGE, DOCUMENT, FIELDS, HOST, RUN, VISIT, Record, Run, id_of, kind_of, origin, place_of, postings
 from .store import Store
 
 CHUNK = 200  # rows in a chunk; each run among them needs an open lock file
 LOCK, PAUSE = "~import", 0.1  # the lock of imports, a name that no run can have; seconds between two attempts
+Line: TypeAlias = dict[str, Any]  # as JSON data
+END: Line = {"type": "end"}  # the last line
 
 
 @dataclass
@@ -41,31 +50,33 @@ def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
 
     Raise StoreError if the store can't be read.
     """
-    with _opened(address, namespace, writes=False) as store:
-        yield _exported(store)
-
-
-@contextmanager
-def _opened(address: str, namespace: str, *, writes: bool) -> Iterator[Store]:
-    """Open a store for a `with` block, without detectors and without a run. Unflushed rows are lost at its end."""
-    store = Store(open_backend(address, namespace, writes=writes), (), run=None)
-    try:
-        yield store
-    finally:
-        store.backend.abandon()
+    with opened_backend(address, namespace, writes=False) as backend:
+        yield _exported(Store(backend, (), run=None))
 
 
 def _exported(store: Store) -> Iterator[Line]:
     runs = {run.id: run for run in store.runs()}
     yield head_line(store.session.made["schemes"], store.session.documents, store.session.urls)
     yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
-    for kind in (DOCUMENT, VISIT, HOST):
-        for row in store.backend.scan(kind):
-            record = None if row.is_pending else store.session.load(row)
-            # A run that began after the export has no line, so its rows are left out.
-            if record and place_of(_place(row.key, record))[0] in runs:
-                yield line_of(row.key, record)
-    yield end_line()
+    for row in chain(*map(store.backend.scan, (DOCUMENT, VISIT, HOST))):
+        record = None if row.is_pending else store.session.load(row)
+        # A run that began after the export has no line, so its rows are left out.
+        if record and place_of(origin(row.key, record))[0] in runs:
+            yield line_of(row.key, record)
+    yield END
+
+
+def head_line(schemes: Mapping[str, str], documents: int, urls: int) -> Line:
+    """Return the first line of an export."""
+    return {"type": "store", "format": records.FORMAT, "schemes": schemes, "documents": documents, "urls": urls}
+
+
+def line_of(key: str, record: Record) -> Line:
+    """Return the line of a row."""
+    line: Line = {"type": kind_of(key), "key": id_of(key)}
+    for name, value in zip(FIELDS[kind_of(key)], records.body_of(key, record), strict=True):
+        line[name] = {"base64": b64encode(value).decode()} if isinstance(value, bytes) else value
+    return line
 
 
 def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: int = CHUNK) -> Imported:
@@ -75,54 +86,63 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
     from those of the lines, or the store can't be written.
     """
     lines = iter(lines)
-    schemes, rows = read_head(next(lines, {})), read_lines(lines)
-    chunks = iter(lambda: list(islice(rows, chunk)), [])
-    first = next(chunks, [])  # read first, so that invalid input creates no store
-    with _opened(address, namespace, writes=True) as store:
-        store.session.agree(schemes, writes=True)
-        with _alone(store):
-            importing = _Import(store)
-            for some in chain([first], chunks):
+    head = next(lines, {})
+    if head.get("type") != "store":
+        raise ValueError("it is not an export: the first row must have the type 'store'")
+    schemes, rows = records.merged(head, {})["schemes"], _read(lines)
+    first = [*islice(rows, chunk)]  # read first, so that invalid input creates no store
+    with opened_backend(address, namespace, writes=True) as backend:
+        importing = _Import(Store(backend, (), run=None), schemes)
+        while not backend.hold_run(LOCK):  # two imports must not add to the same counts at once
+            time.sleep(PAUSE)
+        try:
+            for some in chain([first], iter(lambda: [*islice(rows, chunk)], [])):
                 importing.add(some)
+        finally:
+            backend.release_run(LOCK)
     return importing.counts
 
 
-@contextmanager
-def _alone(store: Store) -> Iterator[None]:
-    """Hold the lock of imports for a `with` block. Wait if another import holds it.
+def _read(lines: Iterable[Line]) -> Iterator[tuple[str, Record]]:
+    """Yield the key and the record of each line after the first. Raise ValueError if one is invalid, or none is END."""
+    line: Line = {}
+    for line in lines:
+        if line.get("type") != "end":
+            yield _row(line)
+    if line.get("type") != "end":
+        raise ValueError("it is truncated: there is no row of type 'end'; import the whole file")
 
-    Two imports must not run at once, since they add to the same counts.
-    """
-    while not store.backend.hold_run(LOCK):
-        time.sleep(PAUSE)
+
+def _row(line: Line) -> tuple[str, Record]:
+    kind = str(line.get("type"))
+    if kind not in FIELDS:
+        raise ValueError(f"a row of type {kind!r}; allowed are {', '.join(FIELDS)}")
     try:
-        yield
-    finally:
-        store.backend.release_run(LOCK)
+        key, record = f"{kind}/{line['key']}", [_value(line[name]) for name in FIELDS[kind]]
+        if not is_key(key):
+            raise ValueError(f"its key is {line['key']!r:.80}; allowed is RUN/NUMBER, RUN, or the hash of a visit")
+        check(key, row := records.read(key, record))
+    except KeyError as error:
+        raise ValueError(f"a {kind} without {error}") from error
+    except DAMAGE as error:
+        raise ValueError(f"no {kind}: {error}") from error
+    return key, row
 
 
-def merged(run: Run, known: Run | None) -> Run:
-    """Merge the imported record of a run with `known`, the record that the importing store already has, if any.
-
-    No living process may have the run open in that store.
-    """
-    if known is None:
-        return run
-    # The run continued in the other store. If it is resumed here, it must not use the same row numbers again.
-    if run.sealed > known.sealed:
-        return replace(run, forgotten=tuple(dict.fromkeys(known.forgotten + run.forgotten)))
-    # If the imported run is open, it stays open here, so that its rows are forgotten with it.
-    return replace(known, closed=None if run.closed is None else known.closed)
+def _value(value: Any) -> Any:
+    is_bytes = isinstance(value, dict) and value.keys() == {"base64"} and isinstance(value["base64"], str)
+    return b64decode(value["base64"], validate=True) if is_bytes else value
 
 
 class _Import:
     """Imports chunks of rows into a store, and counts them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, schemes: Mapping[str, str]) -> None:
         self.counts = Imported()
         self._store = store
         self._backend = store.backend
         self._session = store.session
+        self._session.agree(schemes, writes=True)
 
     def add(self, rows: list[tuple[str, Record]]) -> None:
         """Import a chunk of rows, and return once the rows are durable."""
@@ -130,7 +150,7 @@ class _Import:
             pass
         self._session.update_runs([])  # reads the counts of other imports
         self._add_runs([record for _, record in rows if isinstance(record, Run)])
-        self._add_rows(list(self._wanted(rows)))
+        self._add_rows([*self._wanted(rows)])
         self._flush()
 
     def _flush(self) -> None:
@@ -140,12 +160,12 @@ class _Import:
     def _add_runs(self, runs: list[Run]) -> None:
         """Write records of runs that are new or changed, except for runs that are alive in this store."""
         known = self._session.runs
-        news = [run for run in runs if merged(run, known.get(run.id)) != known.get(run.id)]
+        news = [run for run in runs if _merged(run, known.get(run.id)) != known.get(run.id)]
         held = [run for run in news if self._backend.hold_run(run.id)]
         try:
             self._session.update_runs(self._backend.get(f"{RUN}/{run.id}" for run in held))
             for run in held:
-                before, after = known.get(run.id, Run(run.id, 0.0)), merged(run, known.get(run.id))
+                before, after = known.get(run.id, Run(run.id, 0.0)), _merged(run, known.get(run.id))
                 self._session.count(documents=before.documents - after.documents, urls=before.urls - after.urls)
                 self._session.save(after)
             self._flush()
@@ -154,16 +174,13 @@ class _Import:
                 self._backend.release_run(run.id)
 
     def _wanted(self, rows: list[tuple[str, Record]]) -> Iterator[tuple[str, Record]]:
-        """Yield the rows to import. Skip records of runs, forgotten rows, and rows of runs alive in this store.
-
-        Raise ValueError if the store has no record of the run of a row.
-        """
+        """Yield the rows to import. Skip records of runs, forgotten rows, and rows of runs alive in this store."""
         runs = self._session.runs
         alive = {run.id for run in runs.values() if run.closed is None and self._backend.is_held(run.id)}
         for key, record in rows:
             if isinstance(record, Run):
                 continue
-            run, number = place_of(_place(key, record))
+            run, number = place_of(origin(key, record))
             if run not in runs:
                 raise ValueError(f"row {key!r} is of a run that has no row before it")
             if runs[run].has_forgotten(number):
@@ -187,6 +204,12 @@ class _Import:
                 self._session.write([Entry(key, record, postings(record))])
 
 
-def _place(key: str, record: Record) -> str:
-    """Return the run and the number of a row, as `RUN/NUMBER`."""
-    return record.at if isinstance(record, Visit) else id_of(key)
+def _merged(run: Run, known: Run | None) -> Run:
+    """Merge the imported record of a run with that of this store, if any. No living process may have the run open."""
+    if known is None:
+        return run
+    # The run continued in the other store. If it is resumed here, it must not use the same row numbers again.
+    if run.sealed > known.sealed:
+        return replace(run, forgotten=tuple(dict.fromkeys(known.forgotten + run.forgotten)))
+    # If the imported run is open, it stays open here, so that its rows are forgotten with it.
+    return replace(known, closed=None if run.closed is None else known.closed)

@@ -1,197 +1,258 @@
-"""Verify the rows of a namespace, one by one and against each other. No I/O.
+"""Verify a store: each row, the rows of a namespace against each other, and the index. Nothing is changed.
 
 For each row, only one or two numbers are kept in memory. Ten million documents take half a gigabyte.
 """
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from array import array
 from collections import Counter
-from dataclasses import dataclass, replace
-from operator import index
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from . import records
-from .checks import check
-from .records import (
-    COUNTS,
-    DAMAGE,
-    DOCUMENT,
-    HOST,
-    MADE,
-    META,
-    RUN,
-    VISIT,
-    Run,
-    id_of,
-    is_at,
-    is_hash,
-    is_id,
-    is_place,
-    kind_of,
-    links_key,
-    place_of,
-)
+from ..progress import watched
+from . import namespaces, opened_backend
+from .checks import check, is_key
+from .interface import Entry, StoreError
+from .local import database
+from .local.stored_index import files_of, fits
+from .records import COUNTS, DAMAGE, DOCUMENT, HOST, MADE, META, RUN, VISIT, kind_of, links_key, load, origin, postings
+from .redis.address import is_server
 
-COPY = "restore a backup of the store, or begin another one with NEARDUP_STORE"
-_NOTHING = "nothing: the store is readable"
-_COSTS = {
-    DOCUMENT: "lookups that find the row fail, and their items pass; its page is stored again",
-    VISIT: "lookups that read the row fail, and their items pass; the last visit of its URL is lost",
-    **dict.fromkeys((HOST, RUN, META), "the store is refused"),
-}
-_VALID = {DOCUMENT: is_place, HOST: is_place, VISIT: is_hash, RUN: is_id}
-_COUNTED = {DOCUMENT: ["documents"], VISIT: ["visits"], RUN: ["runs"]}
-_UNKNOWN = "its content, if it was a row of the store, is lost"
+AT_ONCE = 200  # rows of a server to look up in its index at a time
+_KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
+_TYPES = {**dict.fromkeys(("names", "last", "run", "meta", "host"), "hash"), "news": "stream"}  # of keys on a server
+_REFUSED, _AGAIN = "the store is refused", "an item that needs it passes without a verdict, or its page is stored again"
+_REMEDY = "restore a backup of the store, delete its damaged rows (see docs/store.md), or begin another one"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A kind of damage or inconsistency."""
+    """A kind of damage or inconsistency. A harmless one leaves the store complete."""
 
     what: str
     costs: str
-    to_do: str = COPY
-    harmless: bool = False
-    """True if the store is complete in spite of this finding."""
+    to_do: str
+    harmless: bool
 
 
 class Survey:
-    """The counts and findings of a verified store."""
+    """The counts and findings of a verified store, and what the rows of the current namespace say together."""
 
     def __init__(self) -> None:
         self.read = Counter(rows=0, documents=0, visits=0, runs=0)
         """The number of rows by kind."""
-        self._found: dict[Finding, tuple[int, str]] = {}
-
-    def note(self, finding: Finding, count: int = 0, example: object = "") -> None:
-        """Add a finding. If an equal finding exists, add `count` to its count, and keep the first example."""
-        before, first = self._found.get(finding, (0, str(example)))
-        self._found[finding] = before + count, first
+        self._found: dict[tuple[str, str, bool], tuple[int, object]] = {}
+        self.begin("")
 
     @property
     def findings(self) -> list[Finding]:
         """The distinct findings, each with its count and first example."""
-        return [replace(finding, what=_said(finding.what, *found)) for finding, found in self._found.items()]
+        return [
+            Finding(_said(what, *told), costs, "nothing" if harmless else _REMEDY, harmless)
+            for (what, costs, harmless), told in self._found.items()
+        ]
 
     @property
     def whole(self) -> bool:
         """True if there are no findings, or only harmless ones."""
-        return all(finding.harmless for finding in self._found)
+        return all(harmless for *_, harmless in self._found)
 
-
-def _said(what: str, count: int, example: str) -> str:
-    first = "; the first: " if count > 1 else ": "
-    return " ".join(f"{count or ''} {what}{first if example else ''}{example}".split())
-
-
-class Verification:
-    """Checks the rows of one namespace, and adds findings to a survey."""
-
-    def __init__(self, survey: Survey, namespace: str) -> None:
-        self._survey = survey
+    def begin(self, namespace: str) -> None:
+        """Begin to verify a namespace."""
         self._suffix = f" (namespace {namespace!r})" if namespace else ""
-        self._is_all_read = True
-        self._runs: dict[str, Run] = {}
+        self._is_readable = True
+        self._records: dict[str, Any] = {}  # of runs and of kind `meta`
         self._writers: set[str] = set()
-        self._meta: dict[str, Any] = {}
         self._documents, self._targets, self._urls = array("Q"), array("Q"), 0
 
-    def note(self, what: str, costs: str, to_do: str = COPY, *, count: int = 0, example: object = "") -> None:
-        """Add a finding: what was found, what the damage costs, and what to do."""
-        self._survey.note(Finding(what + self._suffix, costs, to_do), count, example)
+    def note(self, what: str, costs: str, example: object = "", *, harmless: bool = False) -> None:
+        """Add a finding, or count it once more. The first example is kept."""
+        finding = what + self._suffix, costs, harmless
+        count, first = self._found.get(finding, (0, example))
+        self._found[finding] = count + 1, first
 
-    def lose(self, why: object, key: str = "") -> None:
-        """Add a finding for a row that can't be read. `key` is its key, or "" if the key is unknown."""
-        self._is_all_read = False
+    def add(self, key: str, record: Any) -> None:
+        """Add a row, or the exception that tells why it can't be read. The key is "" if it is unknown."""
         kind = kind_of(key)
-        what = f"rows of kind {kind!r} can't be read" if kind in _COSTS else "rows can't be read"
-        self.note(what, _COSTS.get(kind, _UNKNOWN), count=1, example=f"{key[:80]!r}: {why}" if key else why)
-
-    def take(self, key: str, value: object) -> Any:
-        """Check a single row. Return its record, or None if the row is damaged."""
-        try:
-            record = _record(key, value)
-        except DAMAGE as error:
-            self.lose(error, key)
-            return None
-        self._add(key, record)
-        return record
-
-    def _add(self, key: str, record: Any) -> None:
-        kind = kind_of(key)
-        self._survey.read.update(["rows", *_COUNTED.get(kind, ())])
-        if kind == META:
-            self._meta[key] = record
-        elif kind == RUN:
-            self._runs[record.id] = record
+        if isinstance(record, Exception):
+            self._is_readable = False
+            what = f"rows of kind {kind!r} can't be read" if kind in _KINDS else "rows can't be read"
+            costs = _REFUSED if kind in (META, RUN, HOST) else _AGAIN
+            self.note(what, costs, f"{key[:80]!r}: {record}" if key else record)
+            return
+        self.read.update({"rows", f"{kind}s"} & self.read.keys())
+        if kind in (META, RUN):
+            self._records[key] = record
         else:
-            self._writers.add(place_of(record.at if kind == VISIT else id_of(key))[0])
+            self._writers.add(origin(key, record).rpartition("/")[0])
         if kind == DOCUMENT:
             self._documents.append(links_key(record.id))
         if kind == VISIT:
             self._urls += not record.name
             self._targets.extend([links_key(record.target)] if record.target is not None else [])
 
-    # All rows together
-
-    def check(self) -> None:
-        """If all rows could be read, compare them with each other. No process may write meanwhile."""
-        if self._is_all_read:
-            self._check_records()
-            self._check_visits()
-
-    def _check_records(self) -> None:
-        if self._runs and MADE not in self._meta:
-            self.note("the record of the schemes of the store is missing", "the store is refused")
-        if missing := sorted(self._writers - self._runs.keys()):
-            costs = "`export` and `stats` leave out the rows of these runs, and it is unknown whether they closed"
-            self.note("records of runs are missing", costs, count=len(missing), example=missing[0])
-        else:
-            self._check_count("documents", len(self._documents))
-            self._check_count("urls", self._urls)
-
-    def _check_count(self, name: str, count: int) -> None:
-        """Compare the recorded number of documents or URLs with the number found in the rows.
+    def compare(self) -> None:
+        """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile.
 
         Fewer documents than recorded are a loss. Other differences are harmless: two crawls that fetch a URL at the
         same time both count it, and a killed process may leave rows that it has not counted.
         """
-        said = sum(getattr(run, name) for run in self._runs.values()) + self._meta.get(COUNTS, {}).get(name, 0)
-        what = f"the runs count {said} {name}, but there are {count}{self._suffix}"
-        if name == "documents" and count < said:
-            self._survey.note(Finding(what, "their pages are stored again"))
-        elif count != said:
-            self._survey.note(Finding(what, "`stats` shows wrong figures", _NOTHING, harmless=True))
+        runs = {key[4:]: record for key, record in self._records.items() if kind_of(key) == RUN}
+        if not self._is_readable:
+            return
+        if runs and MADE not in self._records:
+            self.note("the record of the schemes of the store is missing", _REFUSED)
+        for run in sorted(self._writers - runs.keys()):
+            self.note("records of runs are missing", "`export` and `stats` leave out the rows of these runs", run)
+        for name, count in {"documents": len(self._documents), "urls": self._urls}.items():
+            said = sum(getattr(run, name) for run in runs.values()) + self._records.get(COUNTS, {}).get(name, 0)
+            is_loss = name == "documents" and count < said
+            if count != said and runs.keys() >= self._writers:
+                costs = "their pages are stored again" if is_loss else "`stats` shows wrong figures"
+                self.note(f"the runs count {said} {name}, but there are {count}", costs, harmless=not is_loss)
+        if lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum()):
+            self.note(f"{lost} visits lead to documents that do not exist", "these URLs are fetched again")
 
-    def _check_visits(self) -> None:
-        if lost := int((~np.isin(_numbers(self._targets), _numbers(self._documents))).sum()):
-            costs, to_do = "these URLs are fetched again", f"nothing, since each fetch writes its visit anew; or {COPY}"
-            self.note("visits lead to documents that do not exist", costs, to_do, count=lost)
+
+def _said(what: str, count: int, example: object) -> str:
+    first = "; the first: " if count > 1 else ": "
+    return " ".join(f"{count} {what}{first}{example}".split()) if example else what
 
 
-def _numbers(values: array[int]) -> npt.NDArray[np.uint64]:
-    return np.frombuffer(values, np.uint64)
+def verify(address: str) -> Survey:
+    """Verify all rows of a store. Raise StoreError if it can't be opened, or is not a store of this package."""
+    survey = Survey()
+    (_verify_server if is_server(address) else _verify_file)(address, survey)
+    return survey
 
 
-def _record(key: str, value: object) -> Any:
-    """Decode and check a row. Return its record. Raise one of the exceptions in `DAMAGE` if the row is invalid."""
-    kind, rest = kind_of(key), id_of(key)
-    is_valid = _VALID.get(kind)
-    if not (is_valid(rest) if is_valid else key in (MADE, COUNTS)):
-        raise ValueError("a store has no rows of this kind")
-    if not isinstance(value, bytes):
-        raise ValueError("its value is not bytes")
-    record = records.load(key, value)
-    if kind == VISIT and not is_at(key, record):
-        raise ValueError("it is of another URL than its key, or of no run")
-    if kind != META:
-        check(record)
-    elif key == MADE:
-        records.merged(record, {})
-    elif key == COUNTS:
-        _ = sum(map(index, record.values()))
-    return record
+def _records(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Yield each key with its record or, if the row is damaged or can't be read, with an exception."""
+    for key, value in rows:
+        record = value
+        try:
+            if not isinstance(value, Exception):
+                if not is_key(key):
+                    raise ValueError("a store has no rows of this kind")
+                if not isinstance(value, bytes):
+                    raise ValueError("its value is not bytes")
+                check(key, record := load(key, value))
+        except DAMAGE as error:
+            record = error
+        yield key, record
+
+
+# A file
+
+
+def _verify_file(address: str, survey: Survey) -> None:
+    with closing(database.open_database(path := os.path.realpath(address), writes=False, check=False)) as db:
+        db.text_factory = lambda text: text.decode("utf8", "replace")
+        tables = database.namespaces(db)
+        try:
+            survey.read["index_files"] = sum(_verify_index(path, table, db, survey) for table in tables.values())
+            db.execute("BEGIN")  # from here on, all reads see the same snapshot
+            said = "; ".join(str(line) for (line,) in db.execute("PRAGMA integrity_check"))
+        except sqlite3.Error as error:
+            said = str(error)
+        if said != "ok":
+            survey.note(f"the file: SQLite says {said}", "rows of it may be lost: see what follows")
+        for name, table in tables.items():
+            survey.begin(name)
+            for key, record in _records(watched(_rows_of_file(db, table), "rows")):
+                survey.add(key, record)
+            survey.compare()
+    survey.begin("")
+    try:  # in a small file, a single damaged row prevents it
+        database.open_database(path, writes=False).close()
+    except StoreError as error:
+        survey.note(str(error), "crawls and commands refuse the store")
+
+
+def _verify_index(path: str, table: str, db: sqlite3.Connection, survey: Survey) -> int:
+    """Verify the files of an index. Return the number of files that can be read."""
+
+    def refuse(file: object, why: object) -> None:
+        what = f"file {str(file)!r} of the index can't be read: {why}"
+        survey.note(what, "until a crawl rebuilds it, the store opens more slowly", harmless=True)
+
+    levels = files_of(path, table).read(partial(fits, db, table), refuse)
+    for level in levels:
+        if not level.is_intact():  # a large one, which is not checked as it is read
+            refuse(level.path, "its checksum does not match")
+    return len(levels)
+
+
+def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, Any]]:
+    """Yield the key and value of each row of a table. If a row can't be read, yield "" and the error instead."""
+    query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
+    last = after = 0
+    with suppress(sqlite3.Error, TypeError):
+        [last] = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    while after <= last:
+        try:
+            for number, key, value in db.execute(query, (after,)):
+                after = max(after, number)
+                yield database.key_in(key), value
+            return
+        except (sqlite3.Error, MemoryError) as error:
+            yield "", error
+        after += 1
+
+
+# A server
+
+
+def _verify_server(address: str, survey: Survey) -> None:
+    names = namespaces(address)
+    survey.read["namespaces"] = len(names)
+    for name in names:
+        survey.begin(name)
+        with opened_backend(address, name, writes=False) as backend:
+            _verify_namespace(backend, survey)
+
+
+def _verify_namespace(backend: Any, survey: Survey) -> None:
+    types = backend.run(*(["call", "TYPE", backend.key(name)] for name in _TYPES))
+    for (name, wanted), found in zip(_TYPES.items(), types, strict=True):
+        if found.decode() not in (wanted, "none"):
+            survey.note(f"key {backend.key(name)!r} is a {found.decode()}, not a {wanted}", _REFUSED)
+    rows = _records(watched(_rows_of_server(backend), "rows"))
+    while some := [*islice(rows, AT_ONCE)]:
+        for key, record in some:
+            survey.add(key, record)
+        # Read again, since another process may have rewritten or deleted them.
+        again = _records((row.key, row.value) for row in backend.get(_lacking(backend, some)))
+        for key in _lacking(backend, again):
+            survey.note("rows are missing in their index", _AGAIN, repr(key))
+    with suppress(StoreError, *DAMAGE):
+        if not (backend.news()[0] or any(map(backend.is_held, backend.names()))):  # no run is or was open meanwhile
+            survey.compare()
+
+
+def _rows_of_server(backend: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the key and value of each row. If the rows of a kind can't be read, yield the error and go on."""
+    for kind in _KINDS:
+        try:
+            yield from ((row.key, row.value) for row in backend.scan(kind))
+        except (StoreError, *DAMAGE) as error:
+            backend.run(["call", "PING"])  # raises if the server is down
+            yield f"{kind}/…", error
+
+
+def _lacking(backend: Any, rows: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return the keys of documents and visits that are missing in at least one of their lists in the index."""
+    from .redis.backend import located
+
+    known = [row for row in rows if kind_of(row[0]) in (DOCUMENT, VISIT) and not isinstance(row[1], Exception)]
+    asked = (["lacks", *located(Entry(key, record, postings(record)))] for key, record in known)
+    return [key for (key, _), lacks in zip(known, backend.run(*asked, checks=False), strict=True) if lacks]
