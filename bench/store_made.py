@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER, mix
 from scrapy_neardup.fingerprints.record import encode
-from scrapy_neardup.fingerprints.sketch import Sketch
+from scrapy_neardup.fingerprints.shingles import Sketch
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store.local.database import open_database, stored_key
 from scrapy_neardup.store.records import Run, dump, visit_key

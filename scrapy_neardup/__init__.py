@@ -17,17 +17,16 @@ if TYPE_CHECKING:
     from .addon import Addon
     from .crawl.middleware import MirrorMiddleware
     from .crawl.pipeline import ItemOrigins, NearDupPipeline
-    from .deduplicator import Deduplicator
+    from .deduplicator import Claim, Deduplicator
     from .document import Document
     from .items import item_document
-    from .matching.claim import Claim
     from .settings import Config, ConfigError
     from .store import StoreError
     from .verdict import Verdict
 
 _HOMES = {
     "Addon": "addon",
-    "Claim": "matching.claim",
+    "Claim": "deduplicator",
     "Config": "settings",
     "ConfigError": "settings",
     "Deduplicator": "deduplicator",

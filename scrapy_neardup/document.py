@@ -10,11 +10,10 @@ from lxml import etree
 
 from . import native
 from .fingerprints.hashes import Hashes, hash_lines, shingles
-from .fingerprints.layout import layout
 from .fingerprints.record import Head, Source, Wanted, make
-from .fingerprints.sketch import WIDTH, Sketch
-from .text.extractors import BUILTIN, Extract, build_reader
-from .text.html import Page, looks_like_html
+from .fingerprints.shingles import WIDTH, Sketch
+from .fingerprints.simhash import layout
+from .text.html import BUILTIN, Extract, Page, build_reader, looks_like_html
 from .text.tokens import token_lines
 from .text.urls import host
 

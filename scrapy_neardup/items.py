@@ -24,19 +24,7 @@ from itemadapter import ItemAdapter
 from w3lib.encoding import html_to_unicode
 
 from .document import Document, Tree
-from .facts import (
-    Clock,
-    Fact,
-    Kind,
-    brief,
-    fact_of,
-    link_fact,
-    list_fact,
-    nested_fact,
-    pack,
-    plain,
-    string_fact,
-)
+from .facts import Clock, Fact, Kind, brief, fact_of, link_fact, list_fact, nested_fact, pack, plain, string_fact
 from .settings import Config
 from .text.html import Page, is_whole_page, looks_like_html, title_of
 from .text.main_text import squeeze

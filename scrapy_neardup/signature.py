@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .fingerprints.record import Head, facts_in, fingerprints_in, keys_in
-from .fingerprints.sketch import Sketch
+from .fingerprints.shingles import Sketch
 
 TITLE = 200  # stored characters of a title
 

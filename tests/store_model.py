@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from scrapy_neardup.fingerprints.sketch import Sketch
-from scrapy_neardup.hosts.relations import Row
+from scrapy_neardup.fingerprints.shingles import Sketch
+from scrapy_neardup.hosts.rules import Row
 from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Forgotten, Selection
 

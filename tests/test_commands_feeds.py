@@ -18,7 +18,7 @@ from helpers import edited, text
 from site_server import Site, mirror
 from tiers import slow
 
-from scrapy_neardup.feeds.json_text import json_text
+from scrapy_neardup.feeds.text_rows import json_text
 from scrapy_neardup.text.lexicon import Lexicon
 
 HOSTS = ("a", "b")

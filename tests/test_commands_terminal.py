@@ -268,7 +268,7 @@ execute(["scrapy", "neardup", "stats", "--store", "held.sqlite"])
     "module",
     [
         "scrapy_neardup.commands.stats",
-        *slow("scrapy_neardup.detectors", "scrapy_neardup.text.extractors"),
+        *slow("scrapy_neardup.detectors", "scrapy_neardup.text.html"),
     ],
 )
 def test_ctrl_c_while_a_verb_is_imported(folder: Path, module: str) -> None:

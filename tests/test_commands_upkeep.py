@@ -30,8 +30,7 @@ from scrapy_neardup.index import row_index
 from scrapy_neardup.settings import Config
 from scrapy_neardup.store import compact
 from scrapy_neardup.store.local import stored_index
-from scrapy_neardup.store.local.database import key_in
-from scrapy_neardup.store.local.locks import RunLock
+from scrapy_neardup.store.local.database import RunLock, key_in
 from scrapy_neardup.store.records import load
 from scrapy_neardup.store.verification import Survey, verify
 

@@ -16,7 +16,7 @@ from helpers import Entry, python
 from tiers import slow, some
 
 from scrapy_neardup.detectors import Detector
-from scrapy_neardup.detectors.registry import build_detectors
+from scrapy_neardup.detectors.detector import build_detectors
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.papers.dwdcs import (
@@ -374,12 +374,7 @@ def test_removing_what_is_not_there_changes_nothing_and_what_is_twice_is_found_o
 pytest.importorskip("snowballstemmer")
 pytest.importorskip("stopwordsiso")
 
-from scrapy_neardup.papers.dwdcs import (  # noqa: E402
-    DWDCS,
-    DWSWN,
-    concept_fingerprints,
-    sentences,
-)
+from scrapy_neardup.papers.dwdcs import DWDCS, DWSWN, concept_fingerprints, sentences  # noqa: E402
 
 ENGLISH = """The council of the harbour town decided on Monday to repair the old lighthouse before winter. The tower,
 built in 1874, lost its lamp in a storm 12 years ago; since then the fishing boats have found their way by radio.

@@ -11,9 +11,8 @@ from scrapy.settings import Settings
 
 from scrapy_neardup import Document
 from scrapy_neardup.settings import Config, ConfigError
-from scrapy_neardup.text import extractors
-from scrapy_neardup.text.extractors import build_reader
-from scrapy_neardup.text.html import html_to_page
+from scrapy_neardup.text import html as extractors
+from scrapy_neardup.text.html import build_reader, html_to_page
 
 SENTENCE = "The harbour master counted eleven boats that morning and wrote them down in a green book. "
 PARAGRAPHS = [f"{number}. {SENTENCE * 3}".strip() for number in range(1, 6)]
@@ -125,5 +124,5 @@ def test_own_extractor_that_fails_is_named() -> None:
 
 
 def test_does_not_import_scrapy_or_trafilatura() -> None:
-    code = "import sys, scrapy_neardup.text.extractors; sys.exit(bool({'scrapy', 'trafilatura'} & set(sys.modules)))"
+    code = "import sys, scrapy_neardup.text.html; sys.exit(bool({'scrapy', 'trafilatura'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -22,9 +22,17 @@ from scrapy_neardup.detectors import Exact, IMatch, Shingle, SimHash
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER, chain, hash_text, hash_tokens, mix, shingle_hashes
 from scrapy_neardup.fingerprints.imatch import imatch
-from scrapy_neardup.fingerprints.minhash import minima, super_shingles
+from scrapy_neardup.fingerprints.shingles import (
+    BINS,
+    SCHEME,
+    Sketch,
+    containment,
+    minima,
+    missing_figures,
+    resemblance,
+    super_shingles,
+)
 from scrapy_neardup.fingerprints.simhash import hamming, simhash
-from scrapy_neardup.fingerprints.sketch import BINS, SCHEME, Sketch, containment, missing_figures, resemblance
 from scrapy_neardup.items import item_document
 from scrapy_neardup.settings import Config
 from scrapy_neardup.text.lexicon import Lexicon, builtin
@@ -478,6 +486,6 @@ def test_golden_values_are_the_same_in_every_process() -> None:
 
 @once
 def test_fingerprints_need_no_scrapy() -> None:
-    code = "import sys, scrapy_neardup.fingerprints.sketch, scrapy_neardup.detectors; print('scrapy' in sys.modules)"
+    code = "import sys, scrapy_neardup.fingerprints.shingles, scrapy_neardup.detectors; print('scrapy' in sys.modules)"
     made = python(code)
     assert made.stdout == "False\n", made.stderr

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 import pytest
 
 from scrapy_neardup.hosts import rules as module
-from scrapy_neardup.hosts.relations import WINDOW, Outcome, Tally, beta_quantile, confidence, judge
-from scrapy_neardup.hosts.rules import Finding, Hosts
-from scrapy_neardup.text.shapes import Shape, counterpart, place, shape, site
+from scrapy_neardup.hosts.rules import WINDOW, Finding, Hosts, Outcome, Tally, beta_quantile, confidence, judge
+from scrapy_neardup.text.urls import Shape, counterpart, place, shape, site
 
 A, B = "http://a.example", "http://b.example"
 SAME, NEAR, DIFFERENT = Outcome.SAME, Outcome.NEAR, Outcome.DIFFERENT

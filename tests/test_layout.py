@@ -6,7 +6,7 @@ import pytest
 from site_server import article, html
 
 from scrapy_neardup.document import Document
-from scrapy_neardup.fingerprints.layout import SAME, layout, same_layout
+from scrapy_neardup.fingerprints.simhash import SAME, layout, same_layout
 from scrapy_neardup.text.html import elements
 from scrapy_neardup.verdict import page_kind
 

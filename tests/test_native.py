@@ -21,7 +21,7 @@ from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import hash_lines, hash_tokens
 from scrapy_neardup.fingerprints.imatch import Terms
 from scrapy_neardup.fingerprints.record import Head, Source, Wanted, make
-from scrapy_neardup.fingerprints.sketch import overlap
+from scrapy_neardup.fingerprints.shingles import overlap
 from scrapy_neardup.text.html import elements
 from scrapy_neardup.text.tokens import token_lines, word_lines
 

@@ -14,7 +14,7 @@ from store_kinds import Place, commit
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.matching.claim import Claim
+from scrapy_neardup.deduplicator import Claim
 
 pytestmark = pytest.mark.parametrize("place", ["server"], indirect=True)
 

@@ -22,7 +22,7 @@ from helpers import edited, text, write_rows
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.feeds import FeedError
-from scrapy_neardup.index.unions import Unions
+from scrapy_neardup.index.kinds import Unions
 from scrapy_neardup.items import item_document
 from scrapy_neardup.settings import Config, ConfigError
 

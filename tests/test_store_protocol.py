@@ -24,13 +24,13 @@ from store_inputs import ASKED, EVIDENCE, FINGERPRINTS, LAYOUTS, PATHS, PICK, SK
 from store_model import PAIR, Document, Known, Model, Trial, Url
 from tiers import slow
 
-from scrapy_neardup.fingerprints.sketch import Sketch
-from scrapy_neardup.hosts.relations import Row
+from scrapy_neardup.fingerprints.shingles import Sketch
+from scrapy_neardup.hosts.rules import Row
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, memory_store, open_store
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.store.redis.connection import code
-from scrapy_neardup.text.shapes import Shape, place
+from scrapy_neardup.text.urls import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
 FEW = 4  # of them in the quick tier

@@ -12,7 +12,7 @@ import pytest
 
 import scrapy_neardup
 from scrapy_neardup import Config
-from scrapy_neardup.keywords import Keywords
+from scrapy_neardup.settings import Keywords
 
 ROOT = Path(scrapy_neardup.__file__).parents[1]
 USE = Path(__file__).with_name("typed_use.py")

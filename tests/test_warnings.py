@@ -13,7 +13,7 @@ from site_server import Page, article
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.crawl.warnings import HOSTS, ORIGINALS, Crowds
-from scrapy_neardup.matching.titles import same_title
+from scrapy_neardup.matching.siblings import same_title
 
 Item = dict[str, Any]
 LOGIN = article(0)

@@ -15,11 +15,11 @@ from tiers import slow
 
 from scrapy_neardup.crawl.workers import WorkerError, Workers
 from scrapy_neardup.detectors import Exact, SimHash
-from scrapy_neardup.detectors.registry import build_detectors
+from scrapy_neardup.detectors.detector import build_detectors
 from scrapy_neardup.document import Document
 from scrapy_neardup.index.kinds import Equal
 from scrapy_neardup.settings import Config, ConfigError
-from scrapy_neardup.text.extractors import build_reader
+from scrapy_neardup.text.html import build_reader
 
 
 class Heavy:

@@ -149,7 +149,7 @@ class Command(ScrapyCommand):
         from ..progress import watching
         from ..settings import ConfigError
         from ..store import StoreError
-        from ..text.extractors import ExtractorError
+        from ..text.html import ExtractorError
         from .output import counted
 
         if opts.verb is None:

@@ -12,12 +12,11 @@ from typing import IO, Any
 
 from scrapy.settings import BaseSettings
 
-from ..deduplicator import Deduplicator
+from ..deduplicator import Claim, Deduplicator
 from ..detectors.processes import ProcessError, Signed, Signer, signed
 from ..feeds import FORMATS, FeedError, Feeds, Row, row_id, writing, writing_rows
-from ..feeds.json_text import json_text
+from ..feeds.text_rows import json_text
 from ..fingerprints.hashes import hash_bytes
-from ..matching.claim import Claim
 from ..settings import Config
 from ..signature import Signature
 from ..stats import plural

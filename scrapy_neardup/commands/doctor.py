@@ -17,7 +17,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import inside_project
 
 from .. import native
-from ..detectors.registry import build_detectors
+from ..detectors.detector import build_detectors
 from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Store, StoreError, open_store

@@ -14,15 +14,14 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from ..atomic import check_place
-from ..detectors.registry import build_detectors
+from ..detectors.detector import build_detectors
 from ..document import Document
 from ..feeds import FORMATS, FeedError, Feeds, row_id, telling, writing
-from ..feeds.json_text import json_text
+from ..feeds.text_rows import json_text
 from ..items import item_document
 from ..matching.evidence import Rule
 from ..papers.som import MissingExtraError, Parameters, som_clusters
-from ..quality.calibration import Calibration, calibrate
-from ..quality.evaluation import contestants, evaluate, shuffled, warm_up
+from ..quality.evaluation import Calibration, calibrate, contestants, evaluate, shuffled, warm_up
 from ..quality.labels import MODES, LabelledSet
 from ..quality.shingle_clusters import shingle_clusters
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config

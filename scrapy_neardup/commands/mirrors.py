@@ -9,9 +9,8 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from ..feeds import check_name, writing
-from ..hosts.relations import Relation
-from ..hosts.rules import Hosts
-from ..text.shapes import Shape
+from ..hosts.rules import Hosts, Relation
+from ..text.urls import Shape
 from .options import add_json, add_store, open_existing, read_config
 from .output import Moment, print_lines, print_outcome
 

@@ -21,7 +21,7 @@ from ..crawl import default_store
 from ..deduplicator import Deduplicator
 from ..document import Document
 from ..feeds import FORMATS, Feed, FeedError, Feeds, telling, writing
-from ..feeds.json_text import json_text
+from ..feeds.text_rows import json_text
 from ..items import item_document
 from ..settings import Config, ConfigError
 from ..stats import plural

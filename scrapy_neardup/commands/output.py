@@ -15,7 +15,7 @@ from unicodedata import combining, east_asian_width
 from tqdm import tqdm
 
 from ..feeds import Feeds
-from ..feeds.json_text import json_text
+from ..feeds.text_rows import json_text
 from .terminal import shown
 
 T = TypeVar("T")

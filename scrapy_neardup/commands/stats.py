@@ -12,7 +12,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from ..detectors import Detector
-from ..detectors.registry import build_detectors
+from ..detectors.detector import build_detectors
 from ..stats import plural, sized
 from ..store import Store, StoreError, open_store
 from ..store.records import Run

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..text.shapes import parts_of
+from ..text.urls import parts_of
 
 MOST_NAMES = 3  # the maximum number of parameters that are left out together
 ENOUGH = 41  # documents at two URLs of a class that bring a rule into force: 93 % of all classes, at a risk of 5 %

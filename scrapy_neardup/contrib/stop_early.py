@@ -15,7 +15,7 @@ from scrapy.utils.datatypes import LocalCache
 
 from ..crawl.doors import Adviser, item_judged, request_skipped
 from ..crawl.extension import NearDup
-from ..matching.claim import Claim
+from ..deduplicator import Claim
 from ..mirrors.advice import STOP, Advice
 from . import limit_of
 

@@ -13,7 +13,7 @@ from scrapy.utils.datatypes import LocalCache
 
 from ..crawl.doors import Adviser, item_judged
 from ..crawl.tickets import Ticket, is_plain
-from ..matching.claim import Claim
+from ..deduplicator import Claim
 from ..mirrors.advice import STOP, Advice
 from ..text.urls import canonical_url
 from . import limit_of

@@ -18,13 +18,11 @@ from ..atomic import replacing
 from ..crawl.doors import Adviser
 from ..crawl.extension import NearDup
 from ..crawl.tickets import is_plain
-from ..deduplicator import Deduplicator
-from ..matching.claim import Claim
+from ..deduplicator import Claim, Deduplicator
 from ..mirrors.advice import SKIP, Advice
 from ..settings import ConfigError
 from ..signature import Signature
-from ..text.shapes import site
-from ..text.urls import canonical_url
+from ..text.urls import canonical_url, site
 from .parameters import DIFFERENT, NEAR, SAME, Rule, Trial, Variation, difference, variation
 
 logger = logging.getLogger(__name__)

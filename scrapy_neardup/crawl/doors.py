@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scrapy import Request
 
-    from ..matching.claim import Claim
+    from ..deduplicator import Claim
     from ..mirrors.advice import Advice
 
 item_judged = object()

@@ -21,7 +21,7 @@ from ..hosts.rules import Change
 from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
 from ..settings import Config, ConfigError
 from ..stats import CHANGES, PREFIX, Stat, plural, summary
-from ..text.extractors import ExtractorError
+from ..text.html import ExtractorError
 from . import default_store
 from .doors import Adviser
 from .drop_feed import DroppedFeed

@@ -28,9 +28,8 @@ from scrapy.utils.datatypes import LocalCache
 
 from ..document import Document, Tree
 from ..facts import Clock
-from ..fingerprints.layout import layout
+from ..fingerprints.simhash import layout
 from ..items import Fetch
-from ..matching.claim import Claim
 from ..signature import Signature
 from ..text.html import canonical_links, elements, has_long_tag, parse
 from ..text.urls import host
@@ -39,6 +38,7 @@ from .tickets import AFTER_ALL, RECHECK, STAND_IN, Ticket, is_plain, redirects
 if TYPE_CHECKING:
     from scrapy import Request
 
+    from ..deduplicator import Claim
     from .extension import NearDup
 
 logger = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ class ItemInHand:
 
     def lose(self, _: object = None) -> None:
         """Add the claim of an item without an outcome to `lost`. Call this when no signal can arrive any more."""
-        if isinstance(self.claim, Claim):
+        if self.claim and not isinstance(self.claim, Document):
             self._lost.append(self.claim)
             self.claim = None
 
@@ -300,17 +300,17 @@ class Pages:
         item = self._end(response)
         if item is None:
             self._warn(_NO_OUTCOME)
-        elif isinstance(item.claim, Claim):
-            self.commit(item)
-        elif item.claim:
+        elif isinstance(item.claim, Document):
             self._neardup.access.take_in_later(item.claim)
+        elif item.claim:
+            self.commit(item)
 
     def _item_lost(self, response: Response | None) -> None:
         item = self._end(response)
         if item is None:
             return
         claim, item.claim = item.claim, None
-        if isinstance(claim, Claim):
+        if claim and not isinstance(claim, Document):
             self._withdraw(claim)
             if item.page:
                 item.page.is_unheld = True
@@ -333,7 +333,8 @@ class Pages:
     def commit(self, item: ItemInHand) -> None:
         """Commit the claim of an item."""
         claim, item.claim, page = item.claim, None, item.page
-        assert isinstance(claim, Claim)
+        assert claim
+        assert not isinstance(claim, Document)
         is_passing = False
         if page:
             if page.is_unheld:

@@ -12,10 +12,9 @@ from scrapy import Request
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from ..deduplicator import PAUSES
+from ..deduplicator import PAUSES, Claim
 from ..document import Document
 from ..items import Record
-from ..matching.claim import Claim
 from ..stats import BY_DETECTOR, PREFIX, Stat
 from ..text.html import Page
 from ..verdict import Verdict

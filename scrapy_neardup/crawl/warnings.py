@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..deduplicator import Claim
 from ..document import Document
 from ..facts import name_of
 from ..items import has_text_in
-from ..matching.claim import Claim
-from ..matching.titles import same_title
+from ..matching.siblings import same_title
 from ..settings import Config
 from ..text.main_text import squeeze
 from ..text.urls import host

@@ -27,17 +27,15 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
 from ..detectors import Detector
+from ..detectors.detector import is_heavy
 from ..detectors.processes import ProcessError, Processes, check_can_be_sent
-from ..detectors.registry import is_heavy
 from ..document import Document
 from ..store import StoreError
-from ..text.extractors import BUILTIN, Extract, build_reader
-from ..text.extractors import is_heavy as is_heavy_extractor
-from ..text.html import Page
+from ..text.html import BUILTIN, Extract, Page, build_reader
+from ..text.html import is_heavy as is_heavy_extractor
 
 if TYPE_CHECKING:
-    from ..deduplicator import Deduplicator
-    from ..matching.claim import Claim
+    from ..deduplicator import Claim, Deduplicator
 
 T = TypeVar("T")
 

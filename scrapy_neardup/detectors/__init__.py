@@ -3,7 +3,6 @@
 Detectors propose many candidates. `matching/evidence.py` decides on each.
 """
 
-from .detector import Detector, checked
-from .standard import Exact, IMatch, Shingle, SimHash
+from .detector import Detector, Exact, IMatch, Shingle, SimHash, checked
 
 __all__ = ["Detector", "Exact", "IMatch", "Shingle", "SimHash", "checked"]

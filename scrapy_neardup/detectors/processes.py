@@ -25,7 +25,7 @@ from ..document import Document
 from ..items import item_document
 from ..settings import Config, ConfigError
 from .detector import Detector
-from .standard import Signer as Records
+from .detector import Signer as Records
 
 AHEAD = 3  # batches in memory for each process
 _CODE = f"import sys, json; sys.path[:] = json.loads(sys.argv[1]); from {__name__} import _serve; _serve()"

@@ -25,9 +25,8 @@ import numpy as np
 from .. import native
 from .hashes import MULTIPLIER, Hashes, chain, counted, distinct, hash_bytes, hash_lines, hash_text, shingles
 from .imatch import NO_TERMS, Terms, imatch
-from .minhash import minima, super_shingles
+from .shingles import BINS, CODES, FIGURES, WIDTH, Sketch, minima, super_shingles
 from .simhash import simhash_counted
-from .sketch import BINS, CODES, FIGURES, WIDTH, Sketch
 
 EXACT, IMATCH, SIMHASH, SHINGLE = "exact", "imatch", "simhash", "shingle"
 NAMES = (EXACT, IMATCH, SIMHASH, SHINGLE)

@@ -1,10 +1,13 @@
-"""Define the kinds of lookups for a detector: by equal fingerprints, near SimHashes, or an index of its own."""
+"""Define the kinds of lookups for a detector: by equal fingerprints, near SimHashes, or an index of its own.
+
+`Unions` joins the pairs that lookups find to clusters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -54,3 +57,38 @@ def distinct(documents: Iterable[T]) -> Iterator[T]:
         if id(document) not in seen:
             seen.add(id(document))
             yield document
+
+
+M = TypeVar("M", bound=Hashable)
+
+
+class Unions(Generic[M]):
+    """Sets of members that were joined, directly or through other members.
+
+    Tarjan 1975, Efficiency of a good but not linear set union algorithm. Paths are halved.
+    """
+
+    def __init__(self) -> None:
+        self._above: dict[M, M] = {}
+
+    def top(self, member: M) -> M:
+        """Return the representative of a member's set. A new member is a set of its own."""
+        above = self._above
+        above.setdefault(member, member)
+        while above[member] != member:
+            above[member] = above[above[member]]
+            member = above[member]
+        return member
+
+    def join(self, *members: M) -> None:
+        """Join the sets of these members to one set."""
+        first, *others = map(self.top, members)
+        for other in others:
+            self._above[self.top(other)] = self.top(first)
+
+    def clusters(self) -> list[list[M]]:
+        """Return the sets of two or more members. Sets and members are in the order in which members were added."""
+        sets: dict[M, list[M]] = {}
+        for member in self._above:
+            sets.setdefault(self.top(member), []).append(member)
+        return [cluster for cluster in sets.values() if len(cluster) > 1]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..fingerprints import sketch
-from ..fingerprints.sketch import Sketch
+from ..fingerprints import shingles
+from ..fingerprints.shingles import Sketch
 from ..settings import Config
 
 LONG = 1000  # the number of tokens from which a text is long
@@ -38,14 +38,14 @@ def compare(a: Sketch, b: Sketch) -> Comparison:
     shorter, longer = sorted((a.tokens, b.tokens))
     if not shorter:
         return Comparison(0.0, 0.0, float("inf"), 0, 0, 0.0)
-    shared = sketch.resemblance(a, b)
+    shared = shingles.resemblance(a, b)
     return Comparison(
         resemblance=shared,
-        containment=sketch.containment(a, b, shared),
+        containment=shingles.containment(a, b, shared),
         length_ratio=longer / shorter,
         tokens=shorter,
         figures=min(a.figures, b.figures),
-        missing_figures=sketch.missing_figures(a, b),
+        missing_figures=shingles.missing_figures(a, b),
     )
 
 

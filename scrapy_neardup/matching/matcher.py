@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
@@ -14,20 +14,31 @@ import mmh3
 from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
 from ..fingerprints.simhash import hamming
-from ..hosts.relations import judge
-from ..hosts.rules import Finding
+from ..hosts.rules import Finding, judge
 from ..signature import Evidence, Signature, Visit
-from ..text.shapes import site
-from ..text.urls import canonical_url, domain, host
+from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
 from .evidence import Comparison, Rule, compare
-from .preference import Preference
 from .reviews import WHY_APART, Reviews
-from .siblings import Page, Siblings
-from .titles import title_words
+from .siblings import Page, Siblings, title_words
 
 if TYPE_CHECKING:
     from ..store import Store
+
+
+class Preference:
+    """The hosts in NEARDUP_PREFERRED_HOSTS. Their pages are never dropped or skipped for another host's page."""
+
+    def __init__(self, hosts: Collection[str] = ()) -> None:
+        self._hosts = frozenset(host(f"//{name}") for name in hosts)
+
+    def __contains__(self, url: str | None) -> bool:
+        return bool(self._hosts) and host(url or "") in self._hosts
+
+    def outranks(self, url: str | None, other: str | None) -> bool:
+        """Return whether `url` is on a preferred host, and `other` on another host."""
+        return url in self and host(url or "") != host(other or "")
+
 
 logger = logging.getLogger(__name__)
 

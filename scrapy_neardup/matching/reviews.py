@@ -10,7 +10,7 @@ from typing import Any
 
 from ..document import Document
 from ..feeds import FeedError, Feeds
-from ..feeds.json_text import json_text
+from ..feeds.text_rows import json_text
 from ..settings import Config, ConfigError
 from ..text.urls import canonical_url
 

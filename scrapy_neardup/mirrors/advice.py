@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from ..fingerprints.hashes import hash_text
-from ..hosts.relations import SHORT
-from ..hosts.rules import Counterpart
-from ..matching.preference import Preference
+from ..hosts.rules import SHORT, Counterpart
+from ..matching.matcher import Preference
 from ..matching.reviews import Reviews
 from ..settings import Config
 from ..signature import Signature, Visit
-from ..text.shapes import parts_of, site
-from ..text.urls import canonical_url, host
+from ..text.urls import canonical_url, host, parts_of, site
 from .deliveries import Deliveries
 
 if TYPE_CHECKING:

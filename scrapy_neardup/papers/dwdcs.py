@@ -32,8 +32,7 @@ import numpy.typing as npt
 
 from ..document import Document
 from ..fingerprints.hashes import hash_text
-from ..index.kinds import distinct
-from ..index.unions import Unions
+from ..index.kinds import Unions, distinct
 from ..text.tokens import SCHEME as TOKENS
 from ..text.tokens import normalize, tokenize
 

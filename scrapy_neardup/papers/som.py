@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..document import Document
-from ..index.unions import Unions
+from ..index.kinds import Unions
 from ..progress import watched
 from ..text.tokens import tokenize
 

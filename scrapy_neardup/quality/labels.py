@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from ..feeds import FeedError, Feeds, Row
-from ..index.unions import Unions
+from ..index.kinds import Unions
 
 Pair: TypeAlias = frozenset[Any]
 """The ids of two documents."""

@@ -13,9 +13,8 @@ import numpy as np
 
 from ..document import Document
 from ..fingerprints.hashes import Hashes, hash_bytes
-from ..fingerprints.minhash import super_shingles
-from ..fingerprints.sketch import Sketch
-from ..index.unions import Unions
+from ..fingerprints.shingles import Sketch, super_shingles
+from ..index.kinds import Unions
 from ..matching.evidence import Rule, compare
 from ..text.urls import canonical_url
 

@@ -24,8 +24,7 @@ from ..signature import Signature, Visit
 from ..stats import CHANGES, plural, sized
 from ..store import Store
 from ..store.records import Run
-from ..text.shapes import named_site, site
-from ..text.urls import canonical_url
+from ..text.urls import canonical_url, named_site, site
 from .changes import KINDS, NOT_FULL, changes, counted, in_words, kinds_of, last_crawl
 
 MOST, COPIES = 50, 5  # rows of a list, copies of a cluster

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
-from ..detectors.registry import build_detectors
+from ..detectors.detector import build_detectors
 from ..index.kinds import NEWEST, Equal, Near
 from ..index.row_index import BLOCK_BITS, flips, most_flips
 from ..settings import Config, ConfigError

@@ -9,15 +9,15 @@ from operator import itemgetter
 from typing import Any
 
 from ..deduplicator import Deduplicator
+from ..detectors.detector import build_detectors
 from ..detectors.processes import Signer
-from ..detectors.registry import build_detectors
 from ..document import Document
 from ..feeds import FeedError, Row, parse_object, row_id
-from ..feeds.json_text import json_text
+from ..feeds.text_rows import json_text
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
 from ..matching.evidence import Rule, compare
-from ..matching.preference import Preference
+from ..matching.matcher import Preference
 from ..settings import Config
 from ..signature import Signature
 from ..store import memory_store

@@ -23,18 +23,22 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from functools import cache, lru_cache
+from itertools import chain
+from operator import index
+from types import UnionType
+from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
 import msgpack
 from msgpack.exceptions import UnpackException
 
+from ..facts import SIZE
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import check as check_record
 from ..fingerprints.record import salt, spread
-from ..hosts.relations import Outcome
-from ..hosts.relations import Row as Trial
+from ..hosts.rules import Outcome
+from ..hosts.rules import Row as Trial
 from ..signature import Evidence, Signature, Visit
 from ..text.urls import canonical_url, host
 
@@ -381,3 +385,60 @@ def _checked(stored: Mapping[str, Any]) -> dict[str, Any]:
         return {"format": int(stored["format"]), "schemes": {str(n): str(s) for n, s in stored["schemes"].items()}}
     except DAMAGE as error:
         raise ValueError(f"its record of schemes is damaged: {dict(stored)!r:.80}") from error
+
+
+_IDS = {"document": is_place, "host": is_place, "visit": is_hash, "run": is_id}
+_FAR = 253_370_764_800.0  # the beginning of the year 9999; some time zones can't show later dates
+_ROWS = 1 << 36  # the maximum number of rows of a run
+_ALLOWED = f"(int: from 0 to 2**64 - 1; float: from 0 to {_FAR:.0f}, the year 9999)"
+
+
+def is_key(key: str) -> bool:
+    """Return whether a store may have a row with this key."""
+    is_valid = _IDS.get(kind_of(key))
+    return is_valid(id_of(key)) if is_valid else key in (MADE, COUNTS)
+
+
+def check(key: str, record: Any) -> None:
+    """Raise ValueError if a field of a record has an invalid value. The message names the first such field."""
+    kind: Any = type(record)
+    for id in (record.at, record.target) if isinstance(record, Visit) else ():
+        if not (id is None or is_place(str(id))):
+            raise ValueError(f"it names the row {id!r:.80}; allowed is RUN/NUMBER")
+    if isinstance(record, Run):
+        record = replace(record, documents=abs(record.documents), urls=abs(record.urls))
+        if max(record.sealed, record.documents, record.urls, *chain(*record.forgotten)) >= _ROWS:
+            raise ValueError(f"it has too many rows for a run; allowed are fewer than {_ROWS}")
+    for name, hint in _hints(kind).items():
+        if not _fits(value := getattr(record, name), hint):
+            raise ValueError(f"its {name} is {value!r:.80}; allowed is {kind.__annotations__[name]} {_ALLOWED}")
+    if isinstance(record, Signature) and len(record.facts) % SIZE:
+        raise ValueError(f"its facts have {len(record.facts)} bytes; allowed is a multiple of {SIZE}")
+    if isinstance(record, Visit) and not is_at(key, record):
+        raise ValueError("its key is not the hash of its URL or name")
+    if key == MADE:
+        merged(record, {})
+    elif key == COUNTS:
+        _ = sum(map(index, record.values()))
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    kind, parts = get_origin(hint), get_args(hint)
+    if hint is int:
+        return type(value) is int and 0 <= value < 1 << 64
+    if hint is float:
+        return type(value) in (int, float) and 0 <= value < _FAR
+    if kind in (UnionType, Union):
+        return any(_fits(value, part) for part in parts)
+    if kind in (dict, Mapping):
+        return isinstance(value, Mapping) and all(_fits(n, str) and _fits(each, parts[1]) for n, each in value.items())
+    if kind is list or ... in parts:
+        return isinstance(value, kind) and all(_fits(each, parts[0]) for each in value)
+    if kind is tuple:
+        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+    return isinstance(value, kind or hint) and all(_fits(getattr(value, n), each) for n, each in _hints(hint).items())

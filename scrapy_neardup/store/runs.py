@@ -11,16 +11,29 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ..fingerprints import sketch
-from ..hosts.relations import Row as Trial
+from ..fingerprints import shingles
+from ..hosts.rules import Row as Trial
 from ..progress import watched
 from ..signature import Signature, Visit
 from ..text import tokens
-from ..text.shapes import named_site, site
-from ..text.urls import canonical_url, host
-from .checks import check
+from ..text.urls import canonical_url, host, named_site, site
 from .interface import Backend, Entry, Forgotten, Row, Selection, StoreError
-from .records import COUNTS, DOCUMENT, HOST, MADE, RUN, HostNews, Record, Run, load, merged, new_id, place_of, visit_key
+from .records import (
+    COUNTS,
+    DOCUMENT,
+    HOST,
+    MADE,
+    RUN,
+    HostNews,
+    Record,
+    Run,
+    check,
+    load,
+    merged,
+    new_id,
+    place_of,
+    visit_key,
+)
 
 if TYPE_CHECKING:
     from .store import Store
@@ -107,7 +120,7 @@ class Session:
         if not stored and self.runs:
             raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
         before: Any = stored[0] if stored else None
-        made = {"sketch": sketch.SCHEME, "tokens": tokens.SCHEME, **self._schemes}
+        made = {"sketch": shingles.SCHEME, "tokens": tokens.SCHEME, **self._schemes}
         try:
             self.made = merged(merged(before, made), schemes)
         except ValueError as error:

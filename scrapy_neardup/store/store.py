@@ -36,12 +36,11 @@ from weakref import WeakSet, WeakValueDictionary
 from ..detectors.detector import Detector
 from ..fingerprints.hashes import hash_text
 from ..hosts.counters import Counters
-from ..hosts.relations import Row as Trial
 from ..hosts.rules import Hosts
+from ..hosts.rules import Row as Trial
 from ..index.row_index import sharing
 from ..signature import Signature, Visit
-from ..text.shapes import site
-from ..text.urls import canonical_url, host
+from ..text.urls import canonical_url, host, site
 from .interface import Backend, Entry, Forgotten, Found, Question, Row, Selection, StoreError
 from .lookup import Lookup
 from .records import (

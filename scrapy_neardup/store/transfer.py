@@ -22,9 +22,24 @@ from typing import Any, TypeAlias
 
 from ..signature import Signature, Visit
 from . import opened_backend, records
-from .checks import check, is_key
 from .interface import Entry
-from .records import DAMAGE, DOCUMENT, FIELDS, HOST, RUN, VISIT, Record, Run, id_of, kind_of, origin, place_of, postings
+from .records import (
+    DAMAGE,
+    DOCUMENT,
+    FIELDS,
+    HOST,
+    RUN,
+    VISIT,
+    Record,
+    Run,
+    check,
+    id_of,
+    is_key,
+    kind_of,
+    origin,
+    place_of,
+    postings,
+)
 from .store import Store
 
 CHUNK = 200  # rows in a chunk; each run among them needs an open lock file

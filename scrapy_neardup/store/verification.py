@@ -20,11 +20,26 @@ import numpy as np
 
 from ..progress import watched
 from . import namespaces, opened_backend
-from .checks import check, is_key
 from .interface import Entry, StoreError
 from .local import database
 from .local.stored_index import files_of, fits
-from .records import COUNTS, DAMAGE, DOCUMENT, HOST, MADE, META, RUN, VISIT, kind_of, links_key, load, origin, postings
+from .records import (
+    COUNTS,
+    DAMAGE,
+    DOCUMENT,
+    HOST,
+    MADE,
+    META,
+    RUN,
+    VISIT,
+    check,
+    is_key,
+    kind_of,
+    links_key,
+    load,
+    origin,
+    postings,
+)
 from .redis.address import is_server
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time

@@ -19,8 +19,7 @@ from ...index.row_index import Place
 from ...signature import Visit
 from ..interface import Entry, Found, Question, Row, StoreError
 from ..records import DOCUMENT, VISIT, dump, load, postings, run_of
-from .database import NO_VISIT, key_in, open_database, shrink, store_errors, stored_key, table_of
-from .locks import RunLock
+from .database import NO_VISIT, RunLock, key_in, open_database, shrink, store_errors, stored_key, table_of
 from .memory import MemoryBackend
 from .stored_index import StoredIndex, folder_of
 from .writer import Batch, Writer
