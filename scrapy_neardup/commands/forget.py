@@ -18,6 +18,7 @@ from ..store.interface import Forgotten
 from .options import add_json, add_store, existing
 from .output import print_lines
 
+MUCH = 100  # once one in so many documents is forgotten, their space is given back
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].+)?")
 
 
@@ -39,9 +40,9 @@ def run_forget(opts: argparse.Namespace, settings: BaseSettings) -> None:
       scrapy neardup forget --before "90 days" --dry-run
 
     Forgotten content counts as new: the next page with it is stored. A document is forgotten with all URLs that
-    returned it. Running crawls notice this within a second. Then the freed space is given back to the system; writes of
-    running crawls wait meanwhile, for some seconds per gigabyte. The command is a run, so `scrapy neardup stats --runs`
-    lists it. Like any run, it first ends dead runs, see NEARDUP_UNCLEAN_RUN.
+    returned it. Running crawls notice this within a second. After one in a hundred documents, the freed space is given
+    back to the system; writes of running crawls wait meanwhile, some seconds per gigabyte. The command is a run, so
+    `scrapy neardup stats --runs` lists it. Like any run, it first ends dead runs, see NEARDUP_UNCLEAN_RUN.
     """
     what = _selection(opts, time.time())
     config = existing(opts, settings)
@@ -50,8 +51,6 @@ def run_forget(opts: argparse.Namespace, settings: BaseSettings) -> None:
     told += " would be forgotten" if opts.dry_run else " forgotten"
     lines = [told if any(forgotten) else f"{told}: nothing matches"]
     print_lines(lines, {"documents": forgotten.documents, "urls": forgotten.urls}, as_json=opts.json)
-    if any(forgotten) and not opts.dry_run:
-        compact(str(config.store))
 
 
 def _selected(config: Config, what: Selection) -> Forgotten:
@@ -70,7 +69,10 @@ def _forget(config: Config, what: Selection) -> Forgotten:
     except BaseException as error:
         store.close(clean=isinstance(error, StoreError))  # after a StoreError nothing was forgotten
         raise
+    is_much = forgotten.documents * MUCH > len(store)
     store.close()
+    if is_much:
+        compact(str(config.store))
     return forgotten
 
 

@@ -40,7 +40,7 @@ MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request
 RESTORED, RECHECK, AFTER_ALL = "restored", "recheck", "sent after all"  # why it is sent although a skip was advised
 MOST = 10_000  # the maximum number of held requests; if there are more, the oldest are sent
 MOST_GONE = 100_000  # the maximum number of remembered URLs and hosts that failed
-HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control Referer User-Agent".split())
+HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
 _AS_IS = ("dont_redirect", "dont_retry")  # meta keys of a detour from a mirror to the original host
 # Meta keys that are secret, or useless on another host.
 _OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
@@ -136,7 +136,8 @@ def is_open(request: Request) -> bool:
     """Return whether any client would get the same response: the request has no secrets and no proxy."""
     if request.cookies or "@" in urlsplit(request.url).netloc:
         return False
-    return HARMLESS.issuperset(request.headers) and not any(name in request.meta for name in _OF_ITS_HOST)
+    is_harmless = {*HARMLESS, b"Referer"}.issuperset(request.headers)
+    return is_harmless and not any(name in request.meta for name in _OF_ITS_HOST)
 
 
 def is_start(request: Request) -> bool:
@@ -169,7 +170,8 @@ def detour(
 ) -> Request:
     """Return a copy of a request for another URL, with a ticket if it has a reason. The dupefilter does not filter it.
 
-    Cookies are removed. For another scheme or host, other headers and meta keys that may be secret are removed too.
+    Cookies are removed. For another scheme or host, other headers and meta keys that may be secret are removed too, as
+    is the Referer, whose query may be secret.
     """
     made = request.replace(url=url, cookies=None, dont_filter=True)
     drop_conditions(made)
