@@ -254,7 +254,8 @@ def test_numbers_that_json_does_not_know_are_null(tmp_path: Path) -> None:
     (tmp_path / "e.txt").touch()
     (tmp_path / "in.jsonl").write_text(2 * (json.dumps({"id": float("nan"), "text": text(1)}) + "\n"))
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--id-field", "id", "--duplicates", "dups.jsonl")
-    told = succeeded(tmp_path, "explain", "e.txt", "e.txt", "--json").stdout
+    (tmp_path / "t.txt").write_text(text(1))
+    told = succeeded(tmp_path, "explain", "e.txt", "t.txt", "--json").stdout
     dup, compared = (
         json.loads(said, parse_constant=pytest.fail) for said in ((tmp_path / "dups.jsonl").read_text(), told)
     )

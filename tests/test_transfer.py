@@ -503,3 +503,19 @@ def test_the_commands(source: Place, copy: Place, tmp_path: Path) -> None:
     known = "0 documents known before, or forgotten with their run"
     assert said == f"held.jsonl.gz: 5 documents and 10 URLs imported; {known}\n"
     assert copy.sorted_rows() == source.sorted_rows()
+
+
+def test_records_without_text_come_back(tmp_path: Path) -> None:
+    """A copy of one has no text to measure."""
+    fields = [{"title": f"Lamp {n}", "sku": f"A-100{n}"} for n in (1, 2)]
+    items = [
+        {"url": f"http://a.example/{path}/{n}", **each} for path in ("en", "mobile") for n, each in enumerate(fields)
+    ]
+    write(tmp_path / "items.jsonl", items)
+    told = succeeded(tmp_path, "dedupe", "items.jsonl", "-o", "kept.jsonl", "--store", "held.sqlite").stderr
+    assert told == "4 rows, 2 kept, 2 duplicates, 4 without text\n"
+    succeeded(tmp_path, "stats", "--check", "--store", "held.sqlite")
+    succeeded(tmp_path, "export", "-o", "held.jsonl", "--store", "held.sqlite")
+    succeeded(tmp_path, "import", "held.jsonl", "--store", "copy.sqlite")
+    succeeded(tmp_path, "export", "-o", "copy.jsonl", "--store", "copy.sqlite")
+    assert rows(tmp_path / "copy.jsonl")[1:] == rows(tmp_path / "held.jsonl")[1:] != []

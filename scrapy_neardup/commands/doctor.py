@@ -28,7 +28,7 @@ from .output import print_lines, print_result
 from .stats import died
 
 US = "scrapy-neardup"
-NOT_FOR_USERS = ("all", "test", "bench", "dev", "docs")  # extras
+NOT_FOR_USERS = ("all", "test", "bench", "dev", "docs", "check", "fleet", "browser")  # extras
 ADDON, PIPELINE, MIDDLEWARE, ORIGINS = (
     f"scrapy_neardup.{name}" for name in ("Addon", "NearDupPipeline", "MirrorMiddleware", "ItemOrigins")
 )

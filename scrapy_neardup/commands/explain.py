@@ -15,6 +15,7 @@ from scrapy.settings import BaseSettings
 from ..deduplicator import Deduplicator
 from ..detectors import Exact
 from ..document import Document
+from ..facts import differing
 from ..feeds import FeedError
 from ..matching.evidence import Comparison, Rule, compare
 from ..matching.reviews import WHY_APART, reviews_folder
@@ -22,6 +23,7 @@ from ..mirrors.advice import Alternative, Mirrors
 from ..settings import Config
 from ..signature import Signature, Visit
 from ..store import Store, StoreError
+from ..text.urls import host
 from ..verdict import Point, in_words, named
 from .mirrors import described
 from .options import add_json, add_store, is_url, open_existing, read_config, read_document
@@ -138,8 +140,12 @@ def _explain_rule(mirrors: Mirrors, url: str, is_mirror: bool) -> dict[str, Any]
         status = f"never fetched: its host mirrors another host (advice: {advice.action})"
         return {"url": url, "status": status, "duplicate_of": advice.url, "rule": rule}
     if not is_mirror:
-        raise StoreError(f"the store does not know {url}")
+        raise StoreError(f"the store does not know {url}{_hint(url)}")
     return {"url": url, "status": "never fetched"}
+
+
+def _hint(url: str) -> str:
+    return "" if "://" in url else "; there is no such file, and a URL begins with http:// or https://"
 
 
 def _described_other(other: Alternative) -> dict[str, Any]:
@@ -191,7 +197,9 @@ def _compare_held(dedup: Deduplicator, *urls: str) -> dict[str, Any]:
     if dedup.matcher.reviews.differ(*urls):
         points = [Point(WHY_APART, False)]
     elif all(point.is_met for point in points):
-        points = [Point("the texts are alike; compare the saved pages to see what keeps them apart", False)]
+        is_by_fields = host(urls[0]) == host(urls[1]) and differing(first.facts, second.facts)
+        what = "the items differ in other fields" if is_by_fields else "the titles or what is no form keeps them apart"
+        points = [Point(f"the texts are alike; {what}", False)]
     described = {url: _described(dedup.store, each) for url, each in zip(urls, (first, second), strict=True)}
     return {**_compared(found, rule, proposed_by), "documents": described, "sentence": in_words("unique", points)}
 
@@ -199,7 +207,7 @@ def _compare_held(dedup: Deduplicator, *urls: str) -> dict[str, Any]:
 def _held(store: Store, url: str) -> Visit:
     link = store.resolve(url)
     if link is None or link.signature is None:
-        raise StoreError(f"the store {'holds no content of' if link else 'does not know'} {url}")
+        raise StoreError(f"the store {'holds no content of' if link else 'does not know'} {url}{_hint(url)}")
     return link
 
 

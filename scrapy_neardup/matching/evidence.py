@@ -37,7 +37,7 @@ def compare(a: Sketch, b: Sketch) -> Comparison:
     """Compare two documents. The resemblance is 0 if a text has no tokens."""
     shorter, longer = sorted((a.tokens, b.tokens))
     if not shorter:
-        return Comparison(0.0, 0.0, float("inf"), 0, 0, 0.0)
+        return Comparison(0.0, 0.0, float("inf") if longer else 1.0, 0, 0, 0.0)
     shared = shingles.resemblance(a, b)
     return Comparison(
         resemblance=shared,
