@@ -132,6 +132,7 @@ class _Job:
         id_field: str | None,
     ) -> None:
         self.rows = self.documents = self.located = self.dropped = 0
+        self._nowhere = 0  # rows with further fields, but without a URL
         self._config = config
         self._dedup = dedup
         self._output = output
@@ -157,6 +158,7 @@ class _Job:
         name = row_id(row, self._id_field, self._config.url_field)
         self.documents += claim.signature.head.tokens > 0
         self.located += claim.signature.url is not None
+        self._nowhere += claim.signature.url is None and bool(claim.signature.facts)
         claim.commit()
         if claim.match and self._is_dropped(claim):
             self._write_report(name, claim)
@@ -180,7 +182,10 @@ class _Job:
         """Return the summary line."""
         rows, kept, duplicates, without = self.outcome().values()
         line = f"{plural(rows, 'row')}, {kept} kept, {plural(duplicates, 'duplicate')}"
-        return line + (f", {without} without text" if without else "")
+        line += f", {without} without text" if without else ""
+        if self.documents and not self.located and self._nowhere:
+            line += "; no row has a URL, so their other fields did not count (see --url-field)"
+        return line
 
     def _is_dropped(self, claim: Claim) -> bool:
         """Return whether a row with a match is dropped.
