@@ -16,6 +16,7 @@ from ..deduplicator import Claim, Deduplicator
 from ..detectors.processes import ProcessError, Signed, Signer, signed
 from ..feeds import FORMATS, FeedError, Feeds, Row, row_id, writing, writing_rows
 from ..feeds.text_rows import json_text
+from ..feeds.warc import Warc
 from ..fingerprints.hashes import hash_bytes
 from ..settings import Config
 from ..signature import Signature
@@ -37,7 +38,7 @@ def add_dedupe(parser: argparse.ArgumentParser) -> None:
     add("--duplicates", metavar="FILE", help="write each dropped row to FILE, with the reason")
     add("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
     text = "the number of processes that read rows and compute fingerprints; 0 or 1: only this process; the result does"
-    text += " not depend on N (default: 1; for feeds above 16 MB the number of cores, up to 8)"
+    text += " not depend on N (default: 1; for feeds above 16 MB half of the cores, for WARC all, up to 8)"
     add("--workers", type=options.whole(0), metavar="N", help=text)
     options.add_store(parser, "the store that remembers documents between calls: a path, or redis://… (default: none)")
     options.add_json(parser)
@@ -110,7 +111,9 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = opts.workers if opts.workers is not None else min(cores, MOST) if feeds.size > WORTH else 1
+    # A thread makes the records of plain rows as fast as they are judged, but pages of archives have to be parsed.
+    useful = min(cores if feeds.kind is Warc else cores // 2, MOST) if feeds.size > WORTH else 1
+    workers = useful if opts.workers is None else opts.workers
     return int(workers) if workers > 1 else 0
 
 
