@@ -30,8 +30,9 @@ def test_compare_with_a_part_of_the_text() -> None:
 
 def test_texts_without_tokens_resemble_nothing() -> None:
     nothing, something = sketch(0), sketch(60, hashes(58, 1))
-    for found in (compare(nothing, something), compare(something, nothing), compare(nothing, nothing)):
-        assert found == Comparison(0.0, 0.0, math.inf, 0, 0, 0.0)
+    for pair, ratio in (((nothing, something), math.inf), ((something, nothing), math.inf), ((nothing, nothing), 1.0)):
+        found = compare(*pair)
+        assert found == Comparison(0.0, 0.0, ratio, 0, 0, 0.0)
         assert not RULE.accepts(found)
         assert not Rule(0.0, 1e9, 0, "exact").accepts(found, same_text=True)
 
