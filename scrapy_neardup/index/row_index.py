@@ -167,9 +167,10 @@ class RowIndex:
             newest = self.newest(question)
             if newest != NOTHING:
                 keys, near = found.get(at, NOTHING)
-                merged = {key: [*keys.get(key, ()), *newest.keys.get(key, ())] for key in keys.keys() | newest.keys}
+                merged = {key: [*keys.get(key, ()), *newest.keys.get(key, ())] for key in {**keys, **newest.keys}}
                 found[at] = Places(merged, near | newest.near)
-        return [_cut(question, found[at], nearest) if at in found else NOTHING for at, question in enumerate(questions)]
+        nothing = Places({}, {})
+        return [_cut(question, found.get(at, nothing), nearest) for at, question in enumerate(questions)]
 
     def newest(self, question: Asked) -> Places:
         """Return the places of all rows outside the levels that answer a question."""
