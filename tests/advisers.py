@@ -33,6 +33,8 @@ class ByPath(Adviser):
             "/skip": Advice(SKIP, "http://held.example/", 7, known_by="a guess"),
             "/redirect": Advice(REDIRECT, request.url.replace("redirect", "target")),
         }
+        if request.url.endswith("/original") and "127.0.0.1" in request.url:
+            return Advice(SKIP, "http://held.example/", 7, known_by="a guess")
         if request.url.endswith("/break"):
             raise RuntimeError("broken")
         return advice.get(f"/{request.url.rpartition('/')[2]}")

@@ -28,7 +28,17 @@ def test_requests_are_stopped_skipped_and_redirected(crawl, a, urls):
     assert result.count("bytes_saved") == 7
     assert told(result.log, "skipped") == [urls["skip"]]
     assert f"Skipped <GET {urls['skip']}>: its content is held as http://held.example/, by a guess" in result.log
-    assert result.stats["test/failed/IgnoreRequest"] == 2
+    assert result.stats["test/failed/AdvisedAgainst"] == 2
+
+
+def test_a_request_to_the_original_host_that_is_skipped_does_not_go_back_to_the_mirror(crawl, a, b):
+    a.pages["/original"] = b.pages["/original"] = Page(html(article(0)))
+    hosts = {b.url.partition("//")[2]: a.url.partition("//")[2]}
+    settings = ON | {"NEARDUP_MIRROR_HOSTS": hosts, "NEARDUP_UNHELD_MIRRORS": "redirect"}
+    result = crawl("OneAfterAnother", settings, urls=[f"{b.url}/original"])
+    assert a.asked() == b.asked() == result.items == []
+    assert [result.count(f"requests/{kind}") for kind in ("skipped", "redirected")] == [1, 1]
+    assert told(result.log, "skipped") == [f"{a.url}/original"]
 
 
 def test_an_error_of_an_adviser_is_counted_and_harms_no_request(crawl, a, urls):

@@ -26,7 +26,7 @@ def test_mirrors_found_by_the_first_run_are_not_fetched_by_the_second(crawl, a, 
     assert sorted(result.urls) == sorted(urls[:4])
     assert (result.count("requests/skipped"), result.count("revisits")) == (4, 4)
     assert result.count("bytes_saved") == sum(len(page.body) for page in b.pages.values())
-    assert result.stats["test/failed/IgnoreRequest"] == 4
+    assert result.stats["test/failed/AdvisedAgainst"] == 4
     assert f"Skipped <GET {urls[4]}>: its content is held as {urls[0]}" in result.log
 
 

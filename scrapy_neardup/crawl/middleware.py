@@ -70,6 +70,10 @@ class KnownPages(Adviser):
         return await self._access.ask(self._mirrors.advise, request.url, redirects(request)[0])
 
 
+class AdvisedAgainst(IgnoreRequest):
+    """A request is skipped or stopped on advice, so that nothing is sent in its place."""
+
+
 class MirrorMiddleware:
     """Skips URLs whose content is held, and redirects dead links to a copy."""
 
@@ -108,7 +112,7 @@ class MirrorMiddleware:
             return None
         if advice.action == STOP:
             self.neardup.count("requests/stopped")
-            raise IgnoreRequest(advice.known_by)
+            raise AdvisedAgainst(advice.known_by)
         if advice.action == REDIRECT and advice.url:
             return self._redirect(request, advice.url)
         return self._skip(request, advice)
@@ -148,7 +152,7 @@ class MirrorMiddleware:
             self._tickets.hold(request, advice.document, advice.size)
         by = BY.get(advice.known_by, f", by {advice.known_by}")
         self._log(f"Skipped %(request)s: its content is held as %(url)s{by}", request=request, url=advice.url)
-        raise IgnoreRequest(f"content is held as {advice.url}")
+        raise AdvisedAgainst(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
         """Return a request to the original host for a page that is not held; None to send the given request."""
@@ -172,6 +176,8 @@ class MirrorMiddleware:
         return await self._rescue(request, f"status {response.status}") or response
 
     async def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        if isinstance(exception, AdvisedAgainst):
+            return None
         # The proxy itself may be dead.
         is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")
         ticket = Ticket.of(request)
