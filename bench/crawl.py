@@ -1,4 +1,4 @@
-"""What the plugin costs a crawl of pages of 19 KB, by kind of spider.
+"""Measure what the plugin costs a crawl of pages of 19 KB, by kind of spider.
 
     python bench/crawl.py [--pages 1000] [--rounds 3] [--kinds links,css,bare] [--json FILE]
                           [-s NAME=VALUE…]

@@ -19,7 +19,7 @@ LIST = "/list"
 
 
 class Stories:
-    """What each path of each site answers with."""
+    """The answer for each path of each site."""
 
     def __init__(self, count: int) -> None:
         texts = made_up("English", count, TOKENS)

@@ -52,7 +52,7 @@ def _numbers(url: str) -> tuple[int, int]:
 
 
 class Pages:
-    """What each path of each site answers with: made beforehand, so that serving costs little."""
+    """The answer for each path of each site: made beforehand, so that serving costs little."""
 
     def __init__(self, all_places: list[tuple[int, str]]) -> None:
         self._terms = [*COMMON.split(), *sorted(filter(str.isascii, builtin().terms))]

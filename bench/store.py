@@ -1,4 +1,4 @@
-"""What a store costs that has been crawled into for years: look-ups, insertion, RAM, disk, opening.
+"""Measure a store that has been crawled into for years: look-ups, insertion, RAM, disk, opening.
 
     python bench/store.py [1e5 1e6 1e7] [--inserts 20000] [--json FILE]
 
@@ -178,7 +178,7 @@ def grown(before: tuple[int, int]) -> tuple[int, int]:
 
 
 def warm(path: str) -> None:
-    """Have a store's files in the system's cache."""
+    """Read a store's files, so that the system's cache has them."""
     for file in files(path):
         with file.open("rb") as opened:
             while opened.read(1 << 24):

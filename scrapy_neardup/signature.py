@@ -112,7 +112,7 @@ class Evidence(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Visit:
-    """What a URL returned at its last fetch, or what is noted under another name."""
+    """The outcome of the last fetch of a URL, or a note under another name."""
 
     url: str
     """The URL as it was requested; "" for a visit with a name."""
@@ -129,7 +129,7 @@ class Visit:
     firm: bool = True
     """False if the URL may return other content at the next fetch. Then it is never skipped for this document."""
     name: str = ""
-    """What the visit is found by, if that is no URL: a kind and what follows (see `store/visits.py`)."""
+    """The name by which the visit is found, if that is no URL: a kind and what follows (see `store/visits.py`)."""
     target: str | None = None
     """The id of the document; set by the store."""
     at: str = ""

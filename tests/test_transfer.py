@@ -515,6 +515,7 @@ def test_records_without_text_come_back(tmp_path: Path) -> None:
     told = succeeded(tmp_path, "dedupe", "items.jsonl", "-o", "kept.jsonl", "--store", "held.sqlite").stderr
     assert told == "4 rows, 2 kept, 2 duplicates, 4 without text\n"
     succeeded(tmp_path, "stats", "--check", "--store", "held.sqlite")
+    assert "duplicate: " in succeeded(tmp_path, "explain", items[2]["url"], "--store", "held.sqlite").stdout
     succeeded(tmp_path, "export", "-o", "held.jsonl", "--store", "held.sqlite")
     succeeded(tmp_path, "import", "held.jsonl", "--store", "copy.sqlite")
     succeeded(tmp_path, "export", "-o", "copy.jsonl", "--store", "copy.sqlite")

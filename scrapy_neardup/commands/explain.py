@@ -274,7 +274,7 @@ def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_u
 def limit_points(found: Mapping[str, Any], thresholds: Mapping[str, Any]) -> Iterator[Point]:
     """Yield a point for each measure that has a threshold."""
     for name, text, is_met in _LIMITS:
-        if name in found:
+        if name in found and thresholds[name] is not None:  # a record without text needs no resemblance
             value, limit = round(found[name], 4), thresholds[name]
             yield Point(text.format(value, limit), is_met(value, limit))
 

@@ -58,7 +58,7 @@ _NO_OUTCOME = (
 
 
 class Page:
-    """What came of one response. It refers neither to the response nor to its request, so that all are freed."""
+    """The outcome of one response. It refers neither to the response nor to its request, so that all are freed."""
 
     def __init__(self, response: Response) -> None:
         request = response.request
@@ -142,6 +142,10 @@ class ItemInHand:
 
     __del__ = lose
 
+    def let_go(self) -> None:
+        """Forget the response, since a context may outlive its item."""
+        self.response = self.page = None
+
 
 _in_hand: ContextVar[ItemInHand | None] = ContextVar("neardup_item", default=None)
 
@@ -219,9 +223,9 @@ class Pages:
             return Fetch()
         return item.page.fetch(item.response, self._deliveries.started)
 
-    # Judging an item
+    # The verdict on an item
 
-    async def judge_by_run(self, claim: Claim) -> None:
+    async def adjust_by_run(self, claim: Claim) -> None:
         """Change the verdict on an item that repeats a held document.
 
         The first such item of the run becomes a revisit, and further ones become duplicates. This applies to
@@ -246,7 +250,7 @@ class Pages:
             claim.when_settled(partial(self._delivering.pop, document))
         claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
 
-    async def judge_by_page(self, claim: Claim, item: ItemInHand) -> None:
+    async def adjust_by_page(self, claim: Claim, item: ItemInHand) -> None:
         """Adjust the verdict on an item whose page had earlier items, or was fetched in place of the original.
 
         Also count rescued dead links, and wrong skips that a recheck found.
@@ -257,16 +261,16 @@ class Pages:
         is_first, is_again = not page.given, signature in page.given
         page.given.add(signature)
         if not is_first:
-            self._judge_further(claim, page, is_again=is_again)
+            self._adjust_further(claim, page, is_again=is_again)
             return
         if claim.match and (ticket.dead_link or ticket.reason == AFTER_ALL):
-            await self._judge_stand_in(claim, claim.match.signature)
+            await self._adjust_stand_in(claim, claim.match.signature)
         if ticket.dead_link:
-            await self._judge_rescue(claim, item, ticket)
+            await self._adjust_rescue(claim, item, ticket)
         if ticket.reason == RECHECK and claim.verdict.status == "unique":
             self._neardup.tickets.fail(ticket)
 
-    def _judge_further(self, claim: Claim, page: Page, *, is_again: bool) -> None:
+    def _adjust_further(self, claim: Claim, page: Page, *, is_again: bool) -> None:
         """Adjust the verdict on an item that is not the first of its page.
 
         If a text is twice on one page, the second item is a duplicate, not a revisit.
@@ -277,7 +281,7 @@ class Pages:
             claim.verdict = replace(claim.verdict, changed=False)
             page.gives_many = page.gives_many or not is_again
 
-    async def _judge_stand_in(self, claim: Claim, document: Signature) -> None:
+    async def _adjust_stand_in(self, claim: Claim, document: Signature) -> None:
         """Make a copy that was fetched in place of its original a revisit, unless the run has the content already.
 
         If the original's own URL was not the last to return the content, the copy takes the place of the original.
@@ -286,7 +290,7 @@ class Pages:
             claim.verdict = replace(claim.verdict, status="revisit")
             claim.is_successor = bool(await self._ask(self._deliveries.is_deserted, document))
 
-    async def _judge_rescue(self, claim: Claim, item: ItemInHand, ticket: Ticket) -> None:
+    async def _adjust_rescue(self, claim: Claim, item: ItemInHand, ticket: Ticket) -> None:
         """Count a dead link as rescued if a copy has the content of the link's last fetch, else as unconfirmed."""
         dead = await self._ask(self._neardup.dedup.store.resolve, str(ticket.dead_link))
         same = bool(claim.match and dead and claim.match.signature is dead.signature)
@@ -304,6 +308,8 @@ class Pages:
             self._neardup.access.take_in_later(item.claim)
         elif item.claim:
             self.commit(item)
+        if item:
+            item.let_go()
 
     def _item_lost(self, response: Response | None) -> None:
         item = self._end(response)
@@ -314,6 +320,7 @@ class Pages:
             self._withdraw(claim)
             if item.page:
                 item.page.is_unheld = True
+        item.let_go()
 
     def _end(self, response: Response | None) -> ItemInHand | None:
         """Return the state of a signal's item, and mark the item as ended; None if the item is not followed."""

@@ -117,13 +117,14 @@ class NearDupPipeline:
         try:
             document = await self._document(item, in_hand)
             claim = await self._claim(document, in_hand)
+            if claim:
+                await self._pages.adjust_by_page(claim, in_hand)
         except Exception:  # no error of ours or of a detector may lose the item
             self.neardup.count("errors")
             self._pages.fetch_again(in_hand.page)
             logger.exception("An item passes without a verdict", extra={"item": item})
             return item
         if claim:
-            await self._pages.judge_by_page(claim, in_hand)
             self._count(claim)
         self._send(item_judged, item=item, document=document, claim=claim, response=in_hand.response)
         return self._act(item, in_hand, claim) if claim else item
@@ -145,7 +146,7 @@ class NearDupPipeline:
             await self.neardup.workers.prepare(document)
         try:
             in_hand.claim = claim = await self._claim_settled(document)
-            await self._pages.judge_by_run(claim)
+            await self._pages.adjust_by_run(claim)
         except FAILURES as error:
             in_hand.claim = document  # claimed late, if the item is kept
             self.neardup.pass_unjudged(error)

@@ -183,7 +183,7 @@ def detour(
         for name in _OF_ITS_HOST:
             made.meta.pop(name, None)
     if reason:
-        Ticket(made.url, reason, instead_of, list(tried)).put(made)
+        Ticket(made.url, reason, instead_of, list(tried) or ()).put(made)
     return made
 
 
@@ -241,6 +241,7 @@ class Tickets:
             for request, size in chain.from_iterable(self._waiting.values()):
                 self._crawl(request, size)
         self._waiting.clear()
+        self._count = 0
 
     def _spider_idle(self) -> None:
         if self._is_asking:
@@ -252,20 +253,21 @@ class Tickets:
 
     async def _release(self) -> None:
         """Send a request for each missing document, unless another process has delivered the document meanwhile."""
+        asked = list(self._waiting)
         try:
-            for document in await self._neardup.access.ask(self._delivered, list(self._waiting)) or ():
+            for document in await self._neardup.access.ask(self._delivered, asked) or ():
                 self.let_go(document)
         except Exception:  # no error of the plugin may lose the requests
             logger.exception("Skipped requests are sent after all, since an error prevents the check for their content")
         finally:
             self._is_asking = False
-        for document, requests in list(self._waiting.items()):
+        for document in filter(self._waiting.__contains__, asked):
+            requests = self._waiting.pop(document)
             count = len(requests) if document in self._tried else 1
             self._tried.add(document)
+            if requests[count:]:
+                self._waiting[document] = requests[count:]
             self._send(requests[:count])
-            del requests[:count]
-            if not requests:
-                del self._waiting[document]
 
     def _delivered(self, documents: Iterable[Signature]) -> list[Signature]:
         dedup = self._neardup.dedup

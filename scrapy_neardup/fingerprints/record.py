@@ -44,7 +44,7 @@ _EXACT = slice(24, 40)  # the digest and the identity
 
 
 class Source(NamedTuple):
-    """What a record is made of."""
+    """The parts that a record is made of."""
 
     text: bytes
     """The tokens in UTF-8, one on each line. The compiled part also takes ASCII text as it is."""

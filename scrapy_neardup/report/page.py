@@ -36,7 +36,7 @@ Cluster: TypeAlias = tuple[Signature, Sequence[Visit]]  # an original and copies
 
 
 class Report:
-    """What is shown of a store at a time `now`, in seconds since the epoch. `rules` are those that `mirrors` lists."""
+    """The content of a report at a time `now`, in seconds since the epoch. `rules` are those that `mirrors` lists."""
 
     def __init__(self, store: Store, rules: Sequence[Mapping[str, Any]], now: float) -> None:
         self.now, self.documents = now, len(store)

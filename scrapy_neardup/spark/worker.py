@@ -1,4 +1,4 @@
-"""What Spark's workers do with the rows of a partition. Imports no Spark."""
+"""Sign and decide the rows of a partition in Spark's workers. Imports no Spark."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Worker:
                 simhash = head.simhash
                 keys.update(keys_of(SIMHASH, [simhash]))
         places = hash_text(canonical_url(url)) if url else None, hash_text(site) if site else None
-        return record, *map(_signed, (*places, exact or None)), [*map(_signed, keys)], _signed(simhash)
+        return record, *map(_as_long, (*places, exact or None)), [*map(_as_long, keys)], _as_long(simhash)
 
 
 def _read(row: Any) -> Row:
@@ -116,6 +116,6 @@ def _may_repeat(rule: Rule, a: Head, b: Head) -> bool:
     return same or (rule.may_accept(found) and rule.accepts(found._replace(resemblance=1.0)))
 
 
-def _signed(value: int | None) -> int | None:
+def _as_long(value: int | None) -> int | None:
     """Return the signed integer with the bits of an unsigned one of 64 bits. Spark has no unsigned integers."""
     return value and value - (value >> 63 << 64)
