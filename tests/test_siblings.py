@@ -787,7 +787,7 @@ def form_of(known: Siblings, document: Document) -> float:
 
 
 def test_hosts_longest_not_seen_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(siblings, "HOSTS", 3)
+    monkeypatch.setattr(siblings, "MOST", 8)
     known = Siblings(lambda host: ())
     learned(known, *(own_page(number, host) for host in (A, B) for number in range(3)))
     learned(known, own_page(9, "http://c.example"), own_page(4, A), own_page(9, "http://d.example"))

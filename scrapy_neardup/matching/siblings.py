@@ -110,8 +110,8 @@ def _joined(name: Sequence[str]) -> str:
     return "".join(word if re.match(_CHARACTER, word) else f" {word} " for word in name)
 
 
-HOSTS = 256  # remembered hosts; those seen longest ago are forgotten
 PAGES = 128  # remembered pages of a host, the last ones
+MOST = 256 * PAGES  # remembered pages of all hosts; the hosts seen longest ago are forgotten
 LITTLE = 0.4  # the required resemblance of own texts about one subject; the share up to which a subject is lacking
 NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjects of one host
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
@@ -393,22 +393,27 @@ class Siblings:
         self._hosts: OrderedDict[str, dict[Place, bytes]] = OrderedDict()
         self._complete: set[str] = set()
         """The hosts whose stored pages were read. This is done once a page has candidates, as few pages have."""
+        self._count = 0  # of remembered pages
 
     def learn(self, signature: Signature) -> None:
         """Remember a page, unless it has no host."""
         if not (name := host(signature.url or "")):
             return
         pages = self._hosts.setdefault(name, {})
+        known = len(pages)
         pages[_place(signature)] = signature.head.codes
         if len(pages) > PAGES:
             del pages[next(iter(pages))]  # an OrderedDict would take ten times as long to copy
-        self._keep(name)
+        self._keep(name, len(pages) - known)
 
-    def _keep(self, name: str) -> None:
-        """Mark a host as the last one that was seen, and forget the first one if there are too many."""
+    def _keep(self, name: str, more: int) -> None:
+        """Mark a host, of which so many `more` pages are known, as the last one seen. Forget the first ones if there
+        are too many pages."""
         self._hosts.move_to_end(name)
-        if len(self._hosts) > HOSTS:
-            first, _ = self._hosts.popitem(last=False)
+        self._count += more
+        while self._count > MOST:
+            first, pages = self._hosts.popitem(last=False)
+            self._count -= len(pages)
             self._complete.discard(first)
 
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
@@ -431,12 +436,13 @@ class Siblings:
             self._known_erasures = self._erasures()
             self._hosts.clear()
             self._complete.clear()
+            self._count = 0
         if name not in self._complete:
             known = self._hosts.get(name, {})
             stored = {_place(each): each.sketch.codes for each in self._stored(name)} if len(known) < PAGES else {}
             self._hosts[name] = dict([*(stored | known).items()][-PAGES:])
             self._complete.add(name)
-            self._keep(name)
+            self._keep(name, len(self._hosts[name]) - len(known))
         return self._hosts[name]
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:

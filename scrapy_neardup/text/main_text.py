@@ -2,15 +2,14 @@
 
 Theory of operation
 -------------------
-A page is read once, and all of it: also what is hidden, and what is a menu, a dialog or a footer by its name. Block
-elements split it into lines. Of a line, two numbers count: its letters, and those of them in links.
+Block elements split a page into lines. Of a line, two numbers count: its letters, and those of them in links.
 
 **What is left out is weighed.** There are reasons to leave an element out: its tag (`nav`), its role, a word in its
 class or id (`related`), that it is hidden, that it is a dialog on cookies. None is certain: some sites stream the
 article into a hidden element, keep the posts of a forum in `#comments`, or call each block a widget. So a reason has a
 trust: how much text it may remove, as a multiple of the text that is left. The more a reason removes, the better it has
 to be. If the reasons of one trust together remove more, the one of them that removes most is no reason on this page,
-and the page is weighed again without it. The least trusted reasons go first. Where an article is left, nothing is given
+and the page is read again without it. The least trusted reasons go first. Where an article is left, nothing is given
 up, however long the comments are. Long links, such as headlines, weigh in what is left, but not in what is left out,
 unless hardly anything is left.
 
@@ -29,8 +28,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import lru_cache
-from itertools import accumulate, islice, pairwise
+from functools import lru_cache, partial
+from itertools import accumulate, count, islice, pairwise
 from math import inf
 from operator import mul
 from typing import NamedTuple, cast
@@ -66,7 +65,6 @@ _TRUSTS = {
     _MARGIN: _Trust(20, free=600),
     _CONSENT: _Trust(30, free=2000),
 }
-_SKIPPED = _LABEL  # from this trust on, what is left out is only weighed
 _LITTLE = 200  # letters: if less is left, links weigh too in what is left out
 _LETTERS_OF_LABEL, _ELEMENTS_OF_LABEL = 50, 20  # at most, in a <span> that is left out within its line
 
@@ -128,6 +126,7 @@ _LONG_LINK = 28  # letters: a longer link is a title or a sentence, a shorter on
 _ARTICLE = 500  # letters of an article that may stand beside any number of links
 _LEAST_SCORE = 200
 _MAIN_SHARE = 0.3  # of a page's text that an element marked as its main part must have
+_READINGS = 8  # of a page, each with one reason less; after them, all of a trust are given up at once
 _REPEATED = range(10, 150)  # letters of a label or a title; shorter lines are numbers, longer ones are text
 _MANY_REPEATED = 0.05  # of the letters of the main text
 _WIDE = re.compile("[\u3041-\ud7af\uf900-\ufaff]+")  # kana, Han and Hangul, and the rare scripts between them
@@ -136,7 +135,7 @@ _WIDTH = 2.5  # one such letter counts as this many letters of other scripts
 _attribute = cast("Callable[[etree._Element, str], str | None]", etree._Element.get)
 # Not `items`, which takes quadratic time where an element has thousands of attributes.
 _keys = cast("Callable[[etree._Element], list[str]]", etree._Element.keys)
-_string = cast("Callable[[etree._Element], str]", etree.XPath("string(.)", smart_strings=False))
+_string = partial(etree.tostring, method="text", encoding="unicode", with_tail=False)
 
 
 class MainText(NamedTuple):
@@ -160,7 +159,7 @@ def squeeze(text: str) -> str:
 
 def text_of(element: etree._Element) -> str:
     """Return all text of an element, squeezed."""
-    return squeeze(_string(element))
+    return squeeze(_string(element) if len(element) else element.text or "")
 
 
 def weight(text: str) -> int:
@@ -188,15 +187,13 @@ class _Page:
     def _read(self, given_up: Collection[_Reason] | None) -> None:
         self.lines = _Lines(given_up)
         self.lines.read(self._root)
-        self._prose = _sums(self.lines.prose)
-        self._said = _sums(self.lines.said)
 
     def main(self) -> MainText:
         left = self._weighed()
         chosen = self._said_once(self._article(left) or self._list(left))
         letters, prose = (sum(numbers[at] for at in chosen) for numbers in (self.lines.letters, self.lines.prose))
         is_hidden = any(trust == _HIDDEN for trust, _ in self._given_up)
-        is_thin = is_hidden or 2 * letters < self._prose[-1] or 5 * prose < letters
+        is_thin = is_hidden or 2 * letters < sum(self.lines.prose) or 5 * prose < letters
         if letters:
             return MainText("\n".join([self.lines.texts[at] for at in chosen]), is_thin, letters)
         self._read(None)
@@ -254,52 +251,41 @@ class _Page:
 
     def _weighed(self) -> _Left:
         """Leave elements out for the reasons that hold on this page. Each that is given up lets more of the page in."""
-        while True:
-            out = self._left_out()
-            left = self._without(out)
-            doubtful = self._doubtful(out, left)
-            if doubtful is None:
-                return left
-            self._given_up.add(doubtful)
-            if doubtful[0] >= _SKIPPED:
-                self._read(self._given_up)
+        for reading in count(1):
+            left = self._left()
+            doubtful = self._doubtful(left)
+            if not doubtful:
+                break
+            self._given_up.update(doubtful if reading > _READINGS else [max(doubtful)[1]])
+            self._read(self._given_up)
+        return left
 
-    def _left_out(self) -> list[tuple[int, int, _Reason]]:
-        """Return the outermost elements that are left out, each with its best reason."""
-        out = []
-        after = 0
-        for first, end, reasons in self.lines.doubted:
-            if end > after and (holding := [reason for reason in reasons if reason not in self._given_up]):
-                out.append((max(first, after), end, max(holding)))
-                after = end
-        return out
-
-    def _doubtful(self, out: list[tuple[int, int, _Reason]], left: _Left) -> _Reason | None:
-        """Return the reason that is to be given up next; None if all hold. What is above the heading is no article."""
-        sums = self._prose if left.said[-1] >= _LITTLE else self._said
-        removed: dict[_Reason, int] = {}
-        for first, end, reason in out:
-            removed[reason] = removed.get(reason, 0) + sums[end] - sums[first]
-        for trust, (limit, free, enough) in _TRUSTS.items():
-            of_trust = {reason: letters for reason, letters in removed.items() if reason[0] == trust}
-            is_over = sum(of_trust.values()) > max(limit * left.said[-1], free)
-            if is_over and (enough == inf or self._best(left.scores, self.lines.heading, len(left.keeps))[0] < enough):
-                return max(of_trust, key=lambda reason: (of_trust[reason], reason))
-        return None
-
-    def _without(self, out: list[tuple[int, int, _Reason]]) -> _Left:
-        keeps = [True] * len(self.lines.texts)
-        for first, end, _ in out:
-            keeps[first:end] = [False] * (end - first)
-        lines = self.lines
+    def _left(self) -> _Left:
+        lines, keeps = self.lines, [True] * len(self.lines.texts)
+        for at, _ in lines.left_out:
+            keeps[at] = False
         return _Left(keeps, *(_sums(map(mul, keeps, numbers)) for numbers in (lines.scores, lines.prose, lines.said)))
+
+    def _doubtful(self, left: _Left) -> list[tuple[int, _Reason]]:
+        """Return the reasons of the first trust that removes too much, each with the letters that it removes."""
+        numbers = self.lines.prose if left.said[-1] >= _LITTLE else self.lines.said
+        removed: dict[_Reason, int] = {}
+        for at, reason in self.lines.left_out:
+            removed[reason] = removed.get(reason, 0) + numbers[at]
+        for trust, (limit, free, enough) in _TRUSTS.items():
+            of_trust = [(letters, reason) for reason, letters in removed.items() if reason[0] == trust]
+            is_over = sum(letters for letters, _ in of_trust) > max(limit * left.said[-1], free)
+            # What is above the heading is no article.
+            if is_over and (enough == inf or self._best(left.scores, self.lines.heading, len(left.keeps))[0] < enough):
+                return of_trust
+        return []
 
 
 class _Lines:
     """The lines of a page in order.
 
-    An element with a well trusted reason is not walked through. It becomes one line without text, which has only its
-    letters. Reasons that were given up do not count; all of them, if `given_up` is None.
+    An element with a reason is not walked through. It becomes one line without text, which has only its letters.
+    Reasons that were given up do not count; all of them, if `given_up` is None.
     """
 
     def __init__(self, given_up: Collection[_Reason] | None) -> None:
@@ -309,7 +295,7 @@ class _Lines:
         self.said: list[int] = []  # the letters outside short links
         self.scores: list[int] = []
         self.elements: list[tuple[int, int]] = []  # the ranges of all elements that have lines, inner ones first
-        self.doubted: list[tuple[int, int, tuple[_Reason, ...]]] = []  # outer ones first
+        self.left_out: list[tuple[int, _Reason]] = []  # the lines of elements that are left out
         self.marked: list[tuple[int, int]] = []  # as the main part, inner ones first
         self.heading = 0  # the line after the first <h1>
         self._given_up = given_up
@@ -323,8 +309,6 @@ class _Lines:
         parts, link_parts, given_up = self._parts, self._link_parts, self._given_up
         opened: list[etree._Element] = []
         firsts: list[int] = []  # the first line of each opened element
-        places: list[int] = []  # its place among the doubted, or -1
-        doubts = 0  # how many opened elements have reasons
         walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
         for event, element in walker:
             tag = element.tag
@@ -335,20 +319,15 @@ class _Lines:
                         reasons = _LABEL_REASON
                     if reasons and given_up:
                         reasons = tuple(each for each in reasons if each not in given_up)
-                    if reasons and max(reasons)[0] >= _SKIPPED:
-                        if reasons != _LABEL_REASON or not doubts:  # else it would weigh twice
-                            self._skip(element, reasons)
+                    if reasons:
+                        self._skip(element, max(reasons))
                         walker.skip_subtree()
                         continue
-                    if reasons or tag != "span":
+                    if tag != "span":
                         if parts:
                             self._end_line()
                         opened.append(element)
                         firsts.append(len(self.texts))
-                        places.append(len(self.doubted) if reasons else -1)
-                        doubts += bool(reasons)
-                        if reasons:
-                            self.doubted.append((len(self.texts), 0, reasons))
                 elif tag in _NEVER:
                     walker.skip_subtree()
                     continue
@@ -364,10 +343,8 @@ class _Lines:
                         if parts:
                             self._end_line()
                         opened.pop()
-                        first, place = firsts.pop(), places.pop()
-                        doubts -= place >= 0
-                        if place >= 0 or first < len(self.texts):
-                            self._close(element, tag, first, place)
+                        if (first := firsts.pop()) < len(self.texts):
+                            self._close(element, tag, first)
                 elif tag == "a":
                     self._links -= 1
                 text = element.tail if element is not root else None
@@ -378,48 +355,55 @@ class _Lines:
         if parts:
             self._end_line()
 
-    def _skip(self, element: etree._Element, reasons: tuple[_Reason, ...]) -> None:
+    def _skip(self, element: etree._Element, reason: _Reason) -> None:
         prose = said = weight(text_of(element))
-        for inner in element.iter("a", "script", "style") if said else ():
+        has_heading = False
+        for inner in element.iter("a", "h1", "script", "style") if said else ():
             letters = weight(text_of(inner))
-            prose -= letters
-            said -= letters if inner.tag != "a" or letters < _LONG_LINK else 0
-        if self._parts and reasons != _LABEL_REASON:
+            if inner.tag == "h1":
+                has_heading = has_heading or letters > 0
+            elif inner.tag == "a":
+                prose -= letters + 1  # with the blank beside it
+                said -= letters + 1 if letters < _LONG_LINK else 0
+            else:
+                prose -= letters if next(inner.iterancestors("a"), None) is None else 0
+                said -= letters
+        if self._parts and reason[0] != _LABEL:
             self._end_line()
         if said > 0:
-            self.doubted.append((len(self.texts), len(self.texts) + 1, reasons))
-            self._append("", said, said - max(prose, 0), said)
+            self.left_out.append((len(self.texts), reason))
+            self._append("", said, max(prose, 0), said, 0)
+        if has_heading and not self.heading:
+            self.heading = len(self.texts)
 
-    def _close(self, element: etree._Element, tag: str, first: int, place: int) -> None:
+    def _close(self, element: etree._Element, tag: str, first: int) -> None:
         end = len(self.texts)
-        if place >= 0:
-            self.doubted[place] = (first, end, self.doubted[place][2])
-        if end > first:
-            if not self.elements or self.elements[-1] != (first, end):
-                self.elements.append((first, end))
-            role, kind = _attribute(element, "role"), _attribute(element, "itemprop")
-            if tag == "main" or role == "main" or kind == "articleBody":
-                self.marked.append((first, end))
-            elif tag == "h1" and not self.heading:
-                self.heading = end
+        if not self.elements or self.elements[-1] != (first, end):
+            self.elements.append((first, end))
+        role, kind = _attribute(element, "role"), _attribute(element, "itemprop")
+        if tag == "main" or role == "main" or kind == "articleBody":
+            self.marked.append((first, end))
+        elif tag == "h1" and not self.heading:
+            self.heading = end
 
     def _end_line(self) -> None:
         if text := squeeze("".join(self._parts)):
             letters = links = weight(text)
             if len(self._link_parts) < len(self._parts):
                 links = weight(squeeze("".join(self._link_parts))) if self._link_parts else 0
-            self._append(text, letters, links, letters if links >= _LONG_LINK * self._line_links else letters - links)
+            score, prose = letters - 2 * links - _LINE_FEE, letters - links if letters > 2 * links else 0
+            said = letters if links >= _LONG_LINK * self._line_links else letters - links
+            self._append(text, letters, prose, said, score if links else max(score, _LEAST_OF_PLAIN))
         self._parts.clear()
         self._link_parts.clear()
         self._line_links = self._links
 
-    def _append(self, text: str, letters: int, links: int, said: int) -> None:
-        score = letters - 2 * links - _LINE_FEE
+    def _append(self, text: str, letters: int, prose: int, said: int, score: int) -> None:
         self.texts.append(text)
         self.letters.append(letters)
-        self.prose.append(letters - links if letters > 2 * links else 0)
+        self.prose.append(prose)
         self.said.append(said)
-        self.scores.append(score if links else max(score, _LEAST_OF_PLAIN))
+        self.scores.append(score)
 
 
 def _is_label(element: etree._Element) -> bool:
