@@ -161,6 +161,19 @@ def test_all_blocks_of_one_name_are_read_if_they_are_most_of_the_page() -> None:
     assert lines_of(mixed) == lines
 
 
+def test_blocks_of_ever_other_names_are_all_read() -> None:
+    names = "ad ads advert author banner caption carousel close credit filter gallery login logo menu modal".split()
+    short = {name: [f"{name} {number}" for number in range(20)] for name in names}
+    named = (f'<div class="{name}">{blocks(lines)}</div>' for name, lines in short.items())
+    assert lines_of("".join(named)) == [line for lines in short.values() for line in lines]
+
+
+def test_scripts_within_links_do_not_weigh() -> None:
+    script, lines = f"<script>{prose('code', 5000)}</script>", several(6)
+    named = f'<div class="sidebar"><a href="/">More{script}</a>{blocks(lines)}</div><p>{SMALL}</p>'
+    assert lines_of(named) == [*lines, SMALL]
+
+
 def test_only_the_reason_that_removes_most_is_given_up() -> None:
     named = f'<div class="widget">{blocks(LONG)}</div><div class="promo">{SMALL}</div>'
     assert lines_of(f"<div>{blocks(ARTICLE[:1])}{named}</div>") == [ARTICLE[0], *LONG]

@@ -256,7 +256,7 @@ class _Page:
             doubtful = self._doubtful(left)
             if not doubtful:
                 break
-            self._given_up.update(doubtful if reading > _READINGS else [max(doubtful)[1]])
+            self._given_up.update(reason for _, reason in (doubtful if reading > _READINGS else [max(doubtful)]))
             self._read(self._given_up)
         return left
 
