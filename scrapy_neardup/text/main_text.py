@@ -28,10 +28,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate, count, islice, pairwise
 from math import inf
-from operator import mul
+from operator import attrgetter
 from typing import NamedTuple, cast
 
 from lxml import etree
@@ -167,13 +167,39 @@ def weight(text: str) -> int:
     return len(text) if text.isascii() else len(text) + int((_WIDTH - 1) * len("".join(_WIDE.findall(text))))
 
 
-class _Left(NamedTuple):
-    """The part of a page that is left: its lines, and the sums over those before each line."""
+class _LeftOut:
+    """An element that is left out. It is only weighed, and not even that if it has too few letters to matter."""
 
-    keeps: list[bool]
-    scores: list[int]
-    prose: list[int]
-    said: list[int]
+    def __init__(self, element: etree._Element, reason: _Reason) -> None:
+        self._element = element
+        self.reason = reason
+        self.letters = weight(text_of(element))
+
+    @cached_property
+    def _others(self) -> tuple[int, int]:
+        """The letters in short links, and those in long ones, each with the blank beside it. Scripts count as short."""
+        short = long = 0
+        for inner in self._element.iter("a", "script", "style"):
+            letters = weight(text_of(inner)) + 1
+            if inner.tag == "a" and letters > _LONG_LINK:
+                long += letters
+            else:
+                short += letters
+                long -= letters if inner.tag != "a" and next(inner.iterancestors("a"), None) is not None else 0
+        return short, long
+
+    @property
+    def said(self) -> int:
+        """The letters outside short links."""
+        return max(self.letters - self._others[0], 0)
+
+    @property
+    def prose(self) -> int:
+        """The letters outside links."""
+        return max(self.letters - sum(self._others), 0)
+
+
+_prose_of, _said_of = attrgetter("prose"), attrgetter("said")
 
 
 class _Page:
@@ -185,39 +211,39 @@ class _Page:
         self._read(self._given_up)
 
     def _read(self, given_up: Collection[_Reason] | None) -> None:
-        self.lines = _Lines(given_up)
-        self.lines.read(self._root)
+        self.lines = lines = _Lines(given_up)
+        lines.read(self._root)
+        self._scores, self._prose, self._said = map(_sums, (lines.scores, lines.prose, lines.said))
 
     def main(self) -> MainText:
-        left = self._weighed()
-        chosen = self._said_once(self._article(left) or self._list(left))
-        letters, prose = (sum(numbers[at] for at in chosen) for numbers in (self.lines.letters, self.lines.prose))
+        self._weigh()
+        lines, chosen = self.lines, self._said_once(self._article() or self._list())
+        letters, prose = (sum(numbers[at] for at in chosen) for numbers in (lines.letters, lines.prose))
         is_hidden = any(trust == _HIDDEN for trust, _ in self._given_up)
-        is_thin = is_hidden or 2 * letters < sum(self.lines.prose) or 5 * prose < letters
+        is_part = _weigh_more(lines.left_out, _prose_of, 2 * letters - self._prose[-1])
+        is_thin = is_hidden or is_part or 5 * prose < letters
         if letters:
-            return MainText("\n".join([self.lines.texts[at] for at in chosen]), is_thin, letters)
+            return MainText("\n".join([lines.texts[at] for at in chosen]), is_thin, letters)
         self._read(None)
         return MainText("\n".join(self.lines.texts), is_thin, 0)
 
-    def _article(self, left: _Left) -> list[int]:
+    def _article(self) -> list[int]:
         """Return the lines of the article; [] if the page is a list."""
-        first, end = self._main_part(left)
-        score, element = self._best(left.scores, first, end)
-        chosen = [at for at in range(*element) if left.keeps[at] and self.lines.prose[at]]
+        first, end = self._main_part()
+        score, element = self._best(first, end)
+        chosen = [at for at in range(*element) if self.lines.prose[at]]
         twice = 2 * sum(self.lines.letters[at] for at in chosen)
-        is_most = twice >= left.prose[end] - left.prose[first]
-        is_all = twice >= min(2 * _ARTICLE, left.said[end] - left.said[first])
+        is_most = twice >= self._prose[end] - self._prose[first]
+        is_all = twice >= min(2 * _ARTICLE, self._said[end] - self._said[first])
         return chosen if score >= _LEAST_SCORE and is_most and is_all else []
 
-    def _list(self, left: _Left) -> list[int]:
+    def _list(self) -> Sequence[int]:
         """Return the lines of the smallest element with the heading and most of what the page says: without a frame."""
-        first, end = self._main_part(left)
-        said = left.said[end] - left.said[first]
-        most = max(said - _FRAME, said * _MOST)
-        heading = self.lines.heading
-        inside = (each for each in self.lines.elements if first <= each[0] < heading <= each[1] <= end)
-        part = next((each for each in inside if left.said[each[1]] - left.said[each[0]] >= most), (first, end))
-        return [at for at in range(*part) if left.keeps[at]]
+        first, end = self._main_part()
+        said, heading = self._said, self.lines.heading
+        most = max(said[end] - said[first] - _FRAME, (said[end] - said[first]) * _MOST)
+        inside = (each for each in self.lines.elements if first <= each[0] <= heading < each[1] <= end)
+        return range(*next((each for each in inside if said[each[1]] - said[each[0]] >= most), (first, end)))
 
     def _said_once(self, chosen: Sequence[int]) -> Sequence[int]:
         """Leave out lines that say again what a line before them says, if there are many: a page for two screens."""
@@ -227,7 +253,7 @@ class _Page:
         left, before = (sum(letters[at] for at in each) for each in (once, chosen))
         return once if before - left >= _MANY_REPEATED * before else chosen
 
-    def _main_part(self, left: _Left) -> tuple[int, int]:
+    def _main_part(self) -> tuple[int, int]:
         """Return the range of the part that the page marks as its main part, if it has enough text; else all lines.
 
         The innermost of nested marks counts. Marks side by side, as on a page of several articles, do not.
@@ -235,13 +261,13 @@ class _Page:
         marked = self.lines.marked
         is_one = all(outer[0] <= inner[0] for inner, outer in pairwise(marked))
         for first, end in marked if is_one else ():
-            if all(sums[end] - sums[first] >= _MAIN_SHARE * sums[-1] for sums in (left.prose, left.said)):
+            if all(sums[end] - sums[first] >= _MAIN_SHARE * sums[-1] for sums in (self._prose, self._said)):
                 return first, end
         return 0, len(self.lines.texts)
 
-    def _best(self, scores: list[int], first: int, end: int) -> tuple[int, tuple[int, int]]:
+    def _best(self, first: int, end: int) -> tuple[int, tuple[int, int]]:
         """Return the highest score of an element in a range, and its range. Outside, nothing counts."""
-        best, element = 0, (first, first)
+        scores, best, element = self._scores, 0, (first, first)
         for start, stop in self.lines.elements:
             if start < first < stop:
                 start = first
@@ -249,43 +275,38 @@ class _Page:
                 best, element = scores[stop] - scores[start], (start, stop)
         return best, element
 
-    def _weighed(self) -> _Left:
-        """Leave elements out for the reasons that hold on this page. Each that is given up lets more of the page in."""
+    def _weigh(self) -> None:
+        """Give up reasons to leave elements out until those left hold on this page. Each lets more of the page in."""
         for reading in count(1):
-            left = self._left()
-            doubtful = self._doubtful(left)
-            if not doubtful:
-                break
+            if not (doubtful := self._doubtful()):
+                return
             self._given_up.update(reason for _, reason in (doubtful if reading > _READINGS else [max(doubtful)]))
             self._read(self._given_up)
-        return left
 
-    def _left(self) -> _Left:
-        lines, keeps = self.lines, [True] * len(self.lines.texts)
-        for at, _ in lines.left_out:
-            keeps[at] = False
-        return _Left(keeps, *(_sums(map(mul, keeps, numbers)) for numbers in (lines.scores, lines.prose, lines.said)))
-
-    def _doubtful(self, left: _Left) -> list[tuple[int, _Reason]]:
+    def _doubtful(self) -> list[tuple[int, _Reason]]:
         """Return the reasons of the first trust that removes too much, each with the letters that it removes."""
-        numbers = self.lines.prose if left.said[-1] >= _LITTLE else self.lines.said
-        removed: dict[_Reason, int] = {}
-        for at, reason in self.lines.left_out:
-            removed[reason] = removed.get(reason, 0) + numbers[at]
+        number = _prose_of if self._said[-1] >= _LITTLE else _said_of
         for trust, (limit, free, enough) in _TRUSTS.items():
-            of_trust = [(letters, reason) for reason, letters in removed.items() if reason[0] == trust]
-            is_over = sum(letters for letters, _ in of_trust) > max(limit * left.said[-1], free)
+            of_trust = [each for each in self.lines.left_out if each.reason[0] == trust]
+            if not _weigh_more(of_trust, number, max(limit * self._said[-1], free)):
+                continue
             # What is above the heading is no article.
-            if is_over and (enough == inf or self._best(left.scores, self.lines.heading, len(left.keeps))[0] < enough):
-                return of_trust
+            if enough == inf or self._best(self.lines.heading, len(self.lines.texts))[0] < enough:
+                reasons = {each.reason for each in of_trust}
+                return [(sum(number(each) for each in of_trust if each.reason == one), one) for one in reasons]
         return []
+
+
+def _weigh_more(left_out: Sequence[_LeftOut], number: Callable[[_LeftOut], int], letters: float) -> bool:
+    """Return whether elements together have more of the letters that `number` counts. Most have fewer of any kind."""
+    return sum(each.letters for each in left_out) > letters and sum(map(number, left_out)) > letters
 
 
 class _Lines:
     """The lines of a page in order.
 
-    An element with a reason is not walked through. It becomes one line without text, which has only its letters.
-    Reasons that were given up do not count; all of them, if `given_up` is None.
+    An element with a reason is not walked through. Reasons that were given up do not count; all of them, if `given_up`
+    is None.
     """
 
     def __init__(self, given_up: Collection[_Reason] | None) -> None:
@@ -295,9 +316,9 @@ class _Lines:
         self.said: list[int] = []  # the letters outside short links
         self.scores: list[int] = []
         self.elements: list[tuple[int, int]] = []  # the ranges of all elements that have lines, inner ones first
-        self.left_out: list[tuple[int, _Reason]] = []  # the lines of elements that are left out
+        self.left_out: list[_LeftOut] = []
         self.marked: list[tuple[int, int]] = []  # as the main part, inner ones first
-        self.heading = 0  # the line after the first <h1>
+        self.heading = -1  # the line of the first <h1>, or the line after it if it is left out
         self._given_up = given_up
         self._parts: list[str] = []  # of the current line
         self._link_parts: list[str] = []
@@ -356,24 +377,10 @@ class _Lines:
             self._end_line()
 
     def _skip(self, element: etree._Element, reason: _Reason) -> None:
-        prose = said = weight(text_of(element))
-        has_heading = False
-        for inner in element.iter("a", "h1", "script", "style") if said else ():
-            letters = weight(text_of(inner))
-            if inner.tag == "h1":
-                has_heading = has_heading or letters > 0
-            elif inner.tag == "a":
-                prose -= letters + 1  # with the blank beside it
-                said -= letters + 1 if letters < _LONG_LINK else 0
-            else:
-                prose -= letters if next(inner.iterancestors("a"), None) is None else 0
-                said -= letters
         if self._parts and reason[0] != _LABEL:
             self._end_line()
-        if said > 0:
-            self.left_out.append((len(self.texts), reason))
-            self._append("", said, max(prose, 0), said, 0)
-        if has_heading and not self.heading:
+        self.left_out.append(_LeftOut(element, reason))
+        if self.heading < 0 and any(map(text_of, element.iter("h1"))):
             self.heading = len(self.texts)
 
     def _close(self, element: etree._Element, tag: str, first: int) -> None:
@@ -383,27 +390,23 @@ class _Lines:
         role, kind = _attribute(element, "role"), _attribute(element, "itemprop")
         if tag == "main" or role == "main" or kind == "articleBody":
             self.marked.append((first, end))
-        elif tag == "h1" and not self.heading:
-            self.heading = end
+        elif tag == "h1" and self.heading < 0:
+            self.heading = first
 
     def _end_line(self) -> None:
         if text := squeeze("".join(self._parts)):
             letters = links = weight(text)
             if len(self._link_parts) < len(self._parts):
                 links = weight(squeeze("".join(self._link_parts))) if self._link_parts else 0
-            score, prose = letters - 2 * links - _LINE_FEE, letters - links if letters > 2 * links else 0
-            said = letters if links >= _LONG_LINK * self._line_links else letters - links
-            self._append(text, letters, prose, said, score if links else max(score, _LEAST_OF_PLAIN))
+            score = letters - 2 * links - _LINE_FEE
+            self.texts.append(text)
+            self.letters.append(letters)
+            self.prose.append(letters - links if letters > 2 * links else 0)
+            self.said.append(letters if links >= _LONG_LINK * self._line_links else letters - links)
+            self.scores.append(score if links else max(score, _LEAST_OF_PLAIN))
         self._parts.clear()
         self._link_parts.clear()
         self._line_links = self._links
-
-    def _append(self, text: str, letters: int, prose: int, said: int, score: int) -> None:
-        self.texts.append(text)
-        self.letters.append(letters)
-        self.prose.append(prose)
-        self.said.append(said)
-        self.scores.append(score)
 
 
 def _is_label(element: etree._Element) -> bool:
