@@ -106,18 +106,19 @@ def test_on_one_host_each_word_of_a_subject_counts_as_much(there: int, second: s
     assert expected in verdict(Document(f"{A}/1", subject_text(there, second), "Balloons"), later)
 
 
-@pytest.mark.parametrize("host", [A, B])
 @pytest.mark.parametrize(
-    ("count", "edits", "expected"),
+    ("count", "edits", "host", "expected"),
     [
-        (200, (60, 120), SUBJECT),  # the sketch samples the only shingle with the word
-        (514, (60, 120), "copy"),  # the sketch does not sample it
-        (514, (), "copy"),  # equal sketches
+        (200, (60, 120), A, SUBJECT),  # the sketch samples the only shingle with the word
+        (200, (60, 120), B, SUBJECT),
+        (514, (60, 120), A, SUBJECT),  # the sketch does not sample it
+        (514, (60, 120), B, SUBJECT),
+        (514, (), B, SUBJECT),  # equal sketches of texts that are not equal
+        (520, (), A, SUBJECT),
+        (520, (), B, "copy"),  # of a long text, many shingles are not sampled
     ],
 )
-def test_a_word_without_a_sampled_shingle_says_nothing(
-    count: int, edits: tuple[int, ...], host: str, expected: str
-) -> None:
+def test_a_subject_without_a_sampled_shingle(count: int, edits: tuple[int, ...], host: str, expected: str) -> None:
     later = edited(text(1, count), *edits).split()
     later[0] = "zeppelin"
     copy = Document(f"{host}/2", " ".join(later), "Zeppelin")

@@ -284,7 +284,8 @@ class Pair:
 
     @cached_property
     def _is_equal(self) -> bool:
-        return self._later.sketch == self._earlier.sketch
+        later, earlier = self._later.head, self._earlier.head
+        return later.sketch == earlier.sketch and later.digest == earlier.digest
 
     @cached_property
     def _has_same_title(self) -> bool:
@@ -332,7 +333,8 @@ class Pair:
     def _lacks_subject(self) -> bool:
         """Return whether the earlier text lacks most of the shingles around the words that only this title has.
 
-        On one host, each word counts as much as any other, however often it is in the text.
+        On one host, each word counts as much as any other, however often it is in the text. If no such shingle is
+        sampled, the earlier text lacks them, except in long texts of two hosts: the two texts differ somewhere.
         """
         if self._is_equal:
             return False
@@ -342,7 +344,9 @@ class Pair:
         found = [bins for word in words if len(bins := is_there[page.bins_of(word)])]
         if not self.is_of_one_host:
             found = [np.concatenate(found)] if found else []
-        return bool(found) and float(np.mean([each.mean() for each in found])) <= LITTLE
+        if not found:
+            return bool(words) and (self.is_of_one_host or self._later.sketch.shingles <= BINS)
+        return float(np.mean([each.mean() for each in found])) <= LITTLE
 
     def _is_named_otherwise(self) -> bool:
         """Return whether the titles differ in a name, and this text contains neither name."""
