@@ -185,8 +185,12 @@ class _LeftOut:
                 long += letters
             else:
                 short += letters
-                long -= letters if inner.tag != "a" and next(inner.iterancestors("a"), None) is not None else 0
+                long -= letters if inner.tag != "a" and self._is_linked(inner) else 0
         return short, long
+
+    def _is_linked(self, script: etree._Element) -> bool:
+        """Return whether a script is within a link, which counts its letters too."""
+        return next(each.tag == "a" for each in script.iterancestors() if each.tag == "a" or each is self._element)
 
     @property
     def said(self) -> int:
