@@ -278,8 +278,10 @@ class Server:
         if self._closed.is_set():
             raise exceptions.ConnectionError("it was closed")
         if not self._client:
-            self._client = self._connect()
-            self._script = self._client.register_script(_SCRIPT)
+            client = self._client = self._connect()
+            if hasattr(client, "get_node_from_key"):  # a cluster, which would follow keys to a node that has half of them
+                client = client.get_redis_connection(client.get_node_from_key(self.root))
+            self._script = client.register_script(_SCRIPT)
 
     def _drop(self, error: Exception | None = None) -> None:
         client, self._client = self._client, None
