@@ -279,7 +279,9 @@ class Server:
             raise exceptions.ConnectionError("it was closed")
         if not self._client:
             client = self._client = self._connect()
-            if hasattr(client, "get_node_from_key"):  # a cluster, which would follow keys to a node that has half of them
+            if hasattr(
+                client, "get_node_from_key"
+            ):  # a cluster, which would follow keys to a node that has half of them
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
             self._script = client.register_script(_SCRIPT)
 
