@@ -436,16 +436,3 @@ def test_password_is_not_told() -> None:
         RedisBackend("redis://:secret@127.0.0.1:1", "", writes=False)
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_compact_gives_room_back(server: Server, open_at: Opens) -> None:
-    backend, dead = open_at(server.address), open_at(server.address, "dead")
-    rows = [document(n, 7, 100 + n, simhash=n) for n in range(1, 41)]
-    assert claim(dead, document(1, 8, run="dead")).is_held
-    dead.release_run("dead")
-    backend.write(rows)
-    backend.flush(wait=True)
-    backend.write([], [Entry(each.key, each.record) for each in rows])
-    backend.compact()
-    names = server.tell("KEYS", f"{backend.root}[knKr]*".replace("{", "[{]"))
-    assert names == []

@@ -199,8 +199,8 @@ def test_with_another_form_of_dictionary_another_one_is_taken(monkeypatch: pytes
 @pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")
 def test_the_dictionary_holds_each_word_of_jieba_with_its_score() -> None:
     assert native.compiled
-    tables = load_tables(native.compiled)
-    says = np.frombuffer(tables.words, np.uint64) & np.uint64((1 << 24) - 1)
-    scores = Counter(np.frombuffer(tables.scores)[says[says > 1]].tolist())
+    words, table, _ = load_tables(native.compiled)
+    says = np.frombuffer(words, np.uint64) & np.uint64((1 << 24) - 1)
+    scores = Counter(np.frombuffer(table)[says[says > 1]].tolist())
     assert scores == Counter(log(jieba.dt.FREQ[word]) - log(jieba.dt.total) for word in WORDS if jieba.dt.FREQ[word])
     assert np.count_nonzero(says == 1) == sum(not jieba.dt.FREQ[word] for word in WORDS)

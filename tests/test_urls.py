@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import slow
 
-from scrapy_neardup.text.urls import _PLAIN, canonical_url, domain, host, split_url
+from scrapy_neardup.text.urls import _PLAIN, canonical_url, domain, host
 
 KEPT = [
     "http://a.example:99999/", "http://a.example:port/", "http://[::1/", "http://[x]/y",  # can't be fetched
@@ -140,6 +138,5 @@ def test_a_plain_url_comes_to_what_any_other_would(examples: int) -> None:
         # With a fragment none is plain.
         assert canonical_url(url) == canonical_url(f"{url}#")
         assert host(url) == host(f"{url}#")
-        assert split_url(url) == urlsplit(url)
 
     try_one()

@@ -126,11 +126,10 @@ def _named(path: str, form: str | None) -> str:
 
 def _kind(path: str, allowed: Sequence[type[Feed]]) -> type[Feed]:
     """Return the format of a file by the ending of its name. Raise FeedError for an unknown ending."""
-    for kind in allowed:
-        if has_ending(path, kind.endings, gzips=kind.gzips):
-            return kind
-    check_name(path, [each for kind in allowed for each in kind.endings if not each.endswith(".gz")])
-    raise AssertionError(path)
+    found = [kind for kind in allowed if has_ending(path, kind.endings, gzips=kind.gzips)]
+    if not found:
+        check_name(path, [each for kind in allowed for each in kind.endings if not each.endswith(".gz")])
+    return found[0]
 
 
 def _size(path: str) -> int:

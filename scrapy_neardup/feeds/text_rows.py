@@ -6,7 +6,8 @@ import csv
 import json
 import re
 from codecs import BOM_UTF8, getincrementaldecoder
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from math import isfinite
 from types import SimpleNamespace
@@ -21,15 +22,12 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     URLs from JSON may contain lone surrogates, which no encoding accepts. Values of unknown types are written as their
     `str`, and NaN and infinite numbers as null.
     """
+    dump = partial(json.dumps, ensure_ascii=False, default=str, indent=indent, allow_nan=False)
     try:
-        text = _dumped(value, indent)
+        text = dump(value)
     except ValueError:  # rare, so that other texts are not searched
-        text = _dumped(_known(value), indent)
+        text = dump(_known(value))
     return text.encode(errors="backslashreplace").decode()
-
-
-def _dumped(value: Any, indent: int | None) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str, indent=indent, allow_nan=False)
 
 
 def _known(value: Any) -> Any:
@@ -105,8 +103,11 @@ class JsonArray(Feed):
                 raise BrokenError(f"no JSON: {fault.partition(': line')[0]}")
             else:
                 number += 1
-                yield number, *_taken(data, text[at:end])
-                at = end
+                raw, at = text[at:end], end
+                try:
+                    yield number, _checked(data), raw.encode()
+                except ValueError as error:  # also for bytes that were no UTF-8
+                    yield number, error, raw.encode(errors="replace")
 
     def write(self, data: Mapping[str, Any], raw: bytes | None = None) -> None:
         self.file.write(self._before + (raw or json_text(data).encode()))
@@ -114,13 +115,6 @@ class JsonArray(Feed):
 
     def close(self) -> None:
         self.file.write(b"[\n]\n" if self._before == b"[\n" else b"\n]\n")
-
-
-def _taken(data: Any, text: str) -> tuple[dict[str, Any] | ValueError, bytes]:
-    try:
-        return _checked(data), text.encode()
-    except ValueError as error:  # also for bytes that were no UTF-8
-        return error, text.encode(errors="replace")
 
 
 class Csv(Feed):
@@ -135,14 +129,11 @@ class Csv(Feed):
         lines = (line.decode("utf-8", "surrogateescape") for line in self.lines())
         head = next(lines, "").removeprefix("\ufeff")
         delimiter = "\t" if self._is_tsv() else max(",;\t|", key=re.sub(r'"[^"]*"', "", head).count)
-        reader = csv.reader(chain([head], lines), delimiter=delimiter, strict=True)
-        columns = _cells(reader)
-        if isinstance(columns, ValueError) or (columns and len({*columns}) < len(columns)):
+        rows = _cells(chain([head], lines), delimiter)
+        _, columns = next(rows, (0, []))
+        if isinstance(columns, ValueError) or len({*columns}) < len(columns):
             raise BrokenError(str(columns) if isinstance(columns, ValueError) else "two columns have one name")
-        while columns is not None:
-            number, cells = reader.line_num + 1, _cells(reader)
-            if cells is None:
-                return
+        for number, cells in rows:
             if isinstance(cells, ValueError):
                 yield number, cells, None
             elif len(cells) == len(columns):
@@ -165,13 +156,17 @@ class Csv(Feed):
         return has_ending(self.path, self.endings[1:], gzips=True)
 
 
-def _cells(reader: Iterator[list[str]]) -> list[str] | ValueError | None:
-    """Return the next row, the reason why it can't be read, or None at the end."""
-    try:
-        cells = next(reader, None)
-        "".join(cells or ()).encode()
-    except UnicodeEncodeError:  # for bytes that were no UTF-8
-        return ValueError("no UTF-8")
-    except csv.Error as error:
-        return ValueError(f"no CSV: {error}")
-    return cells
+def _cells(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | ValueError]]:
+    """Yield the line and the cells of each row, or the reason why it can't be read."""
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            "".join(cells := next(reader)).encode()
+            yield number, cells
+        except StopIteration:
+            return
+        except UnicodeEncodeError:  # for bytes that were no UTF-8
+            yield number, ValueError("no UTF-8")
+        except csv.Error as error:
+            yield number, ValueError(f"no CSV: {error}")

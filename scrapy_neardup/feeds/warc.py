@@ -81,8 +81,7 @@ class Warc(Feed):
         fields = _fields(head.splitlines())
         if fields.get("transfer-encoding", "").lower().endswith("chunked"):
             body = _joined(body)
-        names = {"content-type": "Content-Type", "content-encoding": "Content-Encoding"}
-        headers = Headers({name: fields[key] for key, name in names.items() if fields.get(key)})
+        headers = Headers({name: fields[name] for name in ("content-type", "content-encoding") if fields.get(name)})
         if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
             headers.pop("Content-Encoding", None)  # the crawler has unpacked it
         try:

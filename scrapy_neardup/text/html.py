@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 from lxml import etree
 from w3lib.html import replace_entities, replace_tags
@@ -75,10 +75,8 @@ def looks_like_html(text: str) -> bool:
         return True
     sample = text[:_SAMPLE].lstrip()
     tags = _TAG.findall(sample)
-    if len(tags) < 2:
-        return False
-    is_dense = len(tags) * _LETTERS_PER_TAG >= len(sample)
-    return _TAG.match(sample) is not None or ("/" in tags and is_dense)
+    is_dense = "/" in tags and len(tags) * _LETTERS_PER_TAG >= len(sample)
+    return len(tags) > 1 and (is_dense or _TAG.match(sample) is not None)
 
 
 def is_whole_page(text: str) -> bool:
@@ -245,11 +243,8 @@ TRAFILATURA = "trafilatura"
 ALLOWED = f"{BUILTIN!r}, {TRAFILATURA!r}, or (the import path of) a function that takes HTML and returns its main text"
 
 
-class Read(Protocol):
-    """A function that reads a page."""
-
-    def __call__(self, html: str, *, root: etree._Element | None = None) -> Page:
-        """Read a page. `root` is its parsed tree, if there is one."""
+Read: TypeAlias = Callable[..., Page]
+"""A function that reads the HTML of a page. Its option `root` is the parsed tree, if there is one."""
 
 
 def build_reader(extractor: str | Extract) -> Read:
@@ -307,16 +302,13 @@ def _trafilatura() -> Read:
         raise ValueError(f"{TRAFILATURA!r} if it is installed ({error}); {command}") from error
 
     def read(html: str, *, root: etree._Element | None = None) -> Page:
-        # trafilatura returns None for many short pages and lists. The text of the built-in reader is used then.
         page = html_to_page(html, root=root)
-        text = extract(html, **_TRAFILATURA_OPTIONS)
+        # Comments differ from fetch to fetch. Remains of a template make copies look different.
+        text = extract(html, include_comments=False, include_tables=True, favor_precision=True)
+        # trafilatura returns None for many short pages and lists. The text of the built-in reader is used then.
         return page._replace(text=text, thin=False) if text else page
 
     return read
-
-
-# Comments differ from fetch to fetch. Remains of a template make copies look different.
-_TRAFILATURA_OPTIONS: dict[str, Any] = {"include_comments": False, "include_tables": True, "favor_precision": True}
 
 
 def imported(path: str, allowed: str) -> object:

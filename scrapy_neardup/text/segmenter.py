@@ -13,7 +13,7 @@ from functools import cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from math import log
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,14 +86,6 @@ def by_jieba() -> Segmenter:
 # jieba's data for the compiled part
 
 
-class Tables(NamedTuple):
-    """The arguments that follow the text in `Compiled.cut_lines`, about 9 MB."""
-
-    words: bytes
-    scores: bytes
-    model: bytes
-
-
 def path_of(name: str) -> Path:
     """Return the path of a file in the installed jieba. Raise ModuleNotFoundError if jieba is not installed."""
     # resources.files("jieba") would import jieba, which takes longer than loading the data.
@@ -103,12 +95,15 @@ def path_of(name: str) -> Path:
     return Path(spec.origin).parent / name
 
 
-def load_tables(compiled: native.Compiled) -> Tables:
-    """Return jieba's dictionary and model. Raise ValueError if the dictionary has an unknown format."""
+def load_tables(compiled: native.Compiled) -> tuple[bytes, bytes, bytes]:
+    """Return jieba's words, their scores and its model, about 9 MB: the arguments of `Compiled.cut_lines`.
+
+    Raise ValueError if the dictionary has an unknown format.
+    """
     lines = path_of("dict.txt").read_bytes()
     # Half of the slots stay free: about every 10 bytes of the file need a slot of 8 bytes for a prefix.
     words, all_counts = compiled.dictionary(lines, (len(lines) // 8).bit_length())
-    return Tables(*_scored(np.frombuffer(words, np.uint64), log(all_counts)), _model())
+    return *_scored(np.frombuffer(words, np.uint64), log(all_counts)), _model()
 
 
 def _scored(words: npt.NDArray[np.uint64], all_words: float) -> tuple[bytes, bytes]:

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from itertools import chain, islice, pairwise
 
 from .. import native
-from .segmenter import segmenter, word_lines
+from .segmenter import FIRST, LAST, segmenter, word_lines
 
 SCHEME = "tokens/2"
 
@@ -20,16 +20,16 @@ _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts without spaces between words for which there is no segmenter.
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
 _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
-_KNOWN = "\u4e00-\u9fd5"  # the Han characters that jieba knows; each other Han character is a word
-_HAN_RUNS = re.compile(f"([{_KNOWN}]+)")  # normalization does not change these characters
+_FIRST, _LAST = map(chr, (FIRST, LAST))  # normalization does not change the characters between
+_KNOWN = f"{_FIRST}-{_LAST}"
+_HAN_RUNS = re.compile(f"([{_KNOWN}]+)")
 # Unicode's Default_Ignorable_Code_Point, and the tatweel, which makes an Arabic word longer for the eye only.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u0640\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _ASCII = bytes(range(128))
-_MORE = "\n"
-_SHORT, _MANY = 8, 1 << 13  # limits of the cache: the characters of a text, and the number of texts
+_SHORT = 8  # characters of a text between runs of Han characters whose words are cached
 
 
 def normalize(text: str) -> str:
@@ -77,19 +77,14 @@ def token_lines(text: str) -> bytes:
     """Return the words of `text` as `tokenize` does, but in UTF-8, one on each line; b"" if there are no words."""
     if text.isascii():
         return word_lines(text.encode())
-    if (plain := _plain_chinese_lines(text)) is not None:
-        return plain
-    parts = _HAN_RUNS.split(text)  # text before the first run, the run, text between, …
-    if len(parts) == 1 and (foreign := _plain(text)) is not None:
-        return word_lines(foreign.lower().encode())
-    gaps = [_BETWEEN[part] for part in parts[::2]] if len(parts) > 1 else [_MORE]
-    if _MORE in gaps:
-        parts = _HAN_RUNS.split(normalize(text))
-        gaps = [_apart(part, _runs(part)) for part in parts[::2]]
-    if len(parts) == 1:
-        return "\n".join(gaps[0].split()).encode()
-    parts[::2] = gaps
-    return segmenter()("".join(parts).encode())
+    if (lines := _plain_chinese_lines(text)) is not None:
+        return lines
+    if (plain := _plain(text)) is None:
+        parts = _HAN_RUNS.split(normalize(text))  # text before the first run, the run, text between, …
+        parts[::2] = [(_runs if len(part) <= _SHORT else _runs.__wrapped__)(part) for part in parts[::2]]
+        plain = "".join(parts)
+    lines = plain.lower().encode()
+    return segmenter()(lines) if _HAN_RUNS.search(plain) else word_lines(lines)
 
 
 def _plain_chinese_lines(text: str) -> bytes | None:
@@ -103,34 +98,6 @@ def _plain_chinese_lines(text: str) -> bytes | None:
     return segmenter()(plain) if _HAN_RUNS.search(text) else word_lines(plain)
 
 
-def _apart(normal: str, words: list[str]) -> str:
-    """Return words with a blank before, between and after them; "" if `normal`, the normalized text, is empty."""
-    return " ".join(["", *words, ""]) if normal else ""
-
-
-class _Between(dict[str, str]):
-    """A cache of the text between runs of Han characters, most of which is short and repeated.
-
-    It maps a text to its words between blanks, or to _MORE if normalization creates runs of Han characters in the text.
-    """
-
-    def __missing__(self, text: str) -> str:
-        plain = _plain(text)
-        normal = normalize(text) if plain is None else plain
-        if _HAN_RUNS.search(normal):
-            return _MORE
-        words = _runs(normal) if plain is None else word_lines(normal.lower().encode()).decode().split()
-        gap = _apart(normal, words)
-        if len(text) <= _SHORT:
-            if len(self) == _MANY:
-                self.clear()
-            self[text] = gap
-        return gap
-
-
-_BETWEEN = _Between()
-
-
 def _plain(text: str) -> str | None:
     """Normalize a text but not its case, and replace non-ASCII characters that are no part of words by blanks.
 
@@ -138,7 +105,7 @@ def _plain(text: str) -> str | None:
     """
     foreign = text.encode(errors="surrogatepass").translate(None, _ASCII).decode(errors="surrogatepass")
     for character in set(foreign):
-        form = _form(character)
+        form = character if _FIRST <= character <= _LAST else _form(character)
         if form is None:
             return None
         if form != character:
@@ -187,13 +154,14 @@ def _run() -> re.Pattern[str]:
     return re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{marks()}])+")
 
 
-def _runs(normal: str) -> list[str]:
-    """Return the words of a normalized text that has no Han characters known to jieba."""
-    words: list[str] = []
+@lru_cache(maxsize=1 << 13)  # most texts between runs of Han characters are short and repeated
+def _runs(normal: str) -> str:
+    """Return the words of a normalized text that has no Han characters known to jieba, with blanks around each."""
+    words = [""]
     for match in _run().finditer(normal):
         run = match[0]
         if match.lastgroup == "unspaced" and len(run) > 2:
             words += map("".join, pairwise(run))
         else:
             words.append(run)
-    return words
+    return " ".join([*words, ""]) if normal else ""

@@ -3,8 +3,7 @@
 All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a cluster. 4 is the version of this layout:
 
 - `rPLACE`: the row of a document or visit. PLACE is its place, 8 bytes: for a document the code of its run (32 bits), a
-  bit that is 0 and its number (31 bits), for a visit its hash, in which this bit is 1. The index has each visit under
-  its run, so that all can be listed.
+  bit that is 0 and its number (31 bits), for a visit its hash, in which this bit is 1.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
 - `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
   the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
@@ -26,11 +25,10 @@ from threading import Thread
 from typing import Any
 
 from ...index.row_index import flips, most_flips
-from ...signature import Visit
 from .. import records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_of, kind_of, place_of, run_key, run_of
-from .connection import BATCH, Operation, Server, code, keys, logger, store_errors
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_of, kind_of, place_of
+from .connection import Operation, Server, code, keys, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE = 4, 8  # bytes of a run's code and a place
@@ -113,20 +111,18 @@ class RedisBackend(Server):
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
-            if kind not in NAMED:
+            if kind == VISIT:
+                self.run()
+                names = dict.fromkeys(keys(self._address, f"{self.root}r*"))  # the server may tell one twice
+                yield from self._rows_at(name[-PLACE:] for name in names if name[CODE - PLACE] > 0x7F)
+            elif kind == DOCUMENT:
                 for name in [run] if run else sorted(self.names()):
-                    yield from self._scan_visits(name) if kind == VISIT else self._scan_run(name)
-                return
-            [rows] = self.run(["call", "HGETALL", self.key(kind)])
-            for name, value in sorted(zip(rows[::2], rows[1::2], strict=True)):
-                if not run or name.decode().partition("/")[0] == run:
-                    yield Row(f"{kind}/{name.decode()}", value)
-
-    def _scan_visits(self, run: str) -> Iterator[Row]:
-        """Yield the visits whose state a run saw first. Those that another run has seen since are listed there too."""
-        for row in self._rows_at(self._places(run_key(run))):
-            if isinstance(row.value, bytes) and run_of(records.load(row.key, row.value).at) == run:
-                yield row
+                    yield from self._scan_run(name)
+            else:
+                [rows] = self.run(["call", "HGETALL", self.key(kind)])
+                for name, value in sorted(zip(rows[::2], rows[1::2], strict=True)):
+                    if not run or name.decode().partition("/")[0] == run:
+                        yield Row(f"{kind}/{name.decode()}", value)
 
     def _scan_run(self, run: str) -> Iterator[Row]:
         [last] = self.run(["call", "HGET", self.key("last"), code(run)])
@@ -239,9 +235,7 @@ class RedisBackend(Server):
         return {"bytes_server": int(memory.get("used_memory", 0)), "eviction": memory["maxmemory_policy"]}
 
     def compact(self) -> None:
-        lists = keys(self._address, f"{self.root}[kn]*")
-        while some := [["tidy", name] for name in islice(lists, BATCH)]:
-            self.run(*some)
+        pass
 
 
 # The arguments of the script
@@ -263,8 +257,6 @@ def _packed(keys: Sequence[int]) -> bytes:
 def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
     keys, simhash = entry.postings
-    if isinstance(entry.record, Visit):
-        keys = [*keys, run_key(run_of(entry.record.at))]
     return place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
 
 

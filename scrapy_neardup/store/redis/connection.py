@@ -47,13 +47,12 @@ Operation = Sequence[Any]
 """The name and the arguments of an operation or a request of the script. The first argument names the row."""
 
 ERRORS = (OSError, exceptions.RedisError, exceptions.RedisClusterException)
-_AGAIN = (  # a new connection finds the right server, and has the script
-    *(OSError, exceptions.ConnectionError, exceptions.RedisClusterException, exceptions.NoScriptError),
+_AGAIN = (  # a new client finds the right server
+    *(OSError, exceptions.ConnectionError, exceptions.RedisClusterException),
     *(exceptions.ReadOnlyError, exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
 )
 _LOST = (exceptions.TimeoutError, *_AGAIN)
 _SCRIPT = (files(__package__) / "store.lua").read_bytes()
-_SHA = hashlib.sha1(_SCRIPT).hexdigest()
 _ADVICE = {  # keys are parts of error messages; the client library removes the first word of a message
     "used memory": "it is full; give it more memory, or forget old documents",
     "authenticat": "it needs a password",
@@ -160,7 +159,6 @@ class Server:
         self._id, self._number, self._written = uuid4().hex, 0, 0
         self._connect = clients(address)
         self._client: Any = None
-        self._wire: Any = None
         self._away: Exception | None = None  # the error for which the server counts as down
         self._failures = 0
         self._lock, self._up, self._wakes, self._closed = Lock(), Event(), Event(), Event()
@@ -255,8 +253,7 @@ class Server:
         """Have the script executed, if the leases of the runs with these codes are as this process left them."""
         self._number += 1
         given = [batch, requests, codes, self._id, self._number, self._written]
-        self._wire.send_command("EVALSHA", _SHA, 1, self.root, msgpack.packb(given, use_bin_type=False))
-        told = self._wire.read_response(disable_decoding=True)
+        told = self._script(keys=[self.root], args=[msgpack.packb(given, use_bin_type=False)])
         for error in (told[1], *told[2]) if told else ():
             if isinstance(error, _LOST):
                 raise error
@@ -280,19 +277,18 @@ class Server:
         """Connect if there is no connection."""
         if self._closed.is_set():
             raise exceptions.ConnectionError("it was closed")
-        if not self._wire:
+        if not self._client:
             client = self._client = self._connect()
-            if hasattr(client, "get_node_from_key"):  # a cluster
+            if hasattr(
+                client, "get_node_from_key"
+            ):  # a cluster, which would follow keys to a node that has half of them
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
-            self._wire = client.connection_pool.make_connection()
-            self._wire.connect()
-            self._wire.send_command("SCRIPT", "LOAD", _SCRIPT)
-            self._wire.read_response()
+            self._script = client.register_script(_SCRIPT)
 
     def _drop(self, error: Exception | None = None) -> None:
-        wire, self._wire, self._client = self._wire, None, None
-        if wire:
-            wire.disconnect()
+        client, self._client = self._client, None
+        if client:
+            client.close()
 
     def reach(self) -> None:
         self._up.wait(LEASE)
@@ -300,7 +296,6 @@ class Server:
     def abandon(self) -> None:
         self._closed.set()
         self._wakes.set()
-        self._away = exceptions.ConnectionError("it was closed")
         self._drop()
 
     # Leases, and the thread

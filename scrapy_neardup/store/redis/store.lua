@@ -247,21 +247,6 @@ function requests.lacks(...)
   return damage and 1 or missing
 end
 
--- Removes the entries of deleted rows from all lists of a bucket, or from the list of a block.
-function requests.tidy(key)
-  local name = sub(key, #root + 1)
-  local width = is_of_key(name) and PLACE or ENTRY
-  for _, field in ipairs(is_of_key(name) and #name == 4 and call('HKEYS', key) or { sub(name, 4) }) do
-    local list, kept = read(sub(name, 1, 3) .. field), {}
-    for at = 1, #list, width do
-      local place = sub(list, at, at + PLACE - 1)
-      local is_row = call('EXISTS', rows .. place) == 1 or call('HEXISTS', lease(place), place) == 1
-      if is_row then kept[#kept + 1] = sub(list, at, at + width - 1) end
-    end
-    if #kept < #list / width then replace(sub(name, 1, 3) .. field, concat(kept)) end
-  end
-end
-
 local function write()
   for _, each in ipairs(given) do
     if each[1] ~= 'drop' then cut_all() end
