@@ -74,14 +74,12 @@ class Access:
     """
 
     def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
-        self.caught_up = 0
-        """The number of claimed late documents, whose items passed while the store did not answer."""
+        self.caught_up = 0  # late documents that were claimed, whose items passed while the store did not answer
         self._dedup = dedup
         self._failed = failed
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
         self._claims: deque[tuple[Document, Future[Claim]]] = deque()
-        self.late: deque[Document] = deque()
-        """Late documents that wait to be claimed."""
+        self.late: deque[Document] = deque()  # which wait to be claimed
         self._late_size = self._asked = 0
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -226,17 +224,14 @@ class Workers:
 
     def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
         self._detectors = list(filter(is_heavy, detectors))
-        self.reads = bool(count) and is_heavy_extractor(extractor)
-        """True if worker processes extract main texts."""
-        self.signs = bool(count and self._detectors)
-        """True if worker processes compute fingerprints."""
+        self.reads = bool(count) and is_heavy_extractor(extractor)  # whether processes extract main texts
+        self.signs = bool(count and self._detectors)  # whether processes compute fingerprints
         self._given = (self._detectors, extractor if self.reads else BUILTIN)
-        self._count = count if self._detectors or self.reads else 0
+        self._count = count
         self._processes: Processes | None = None
         self._turns = DeferredSemaphore(max(1, self._count * QUEUED))
         self._broken, self._broken_until = "", 0.0
-        self.restarts = 0
-        """The number of times that a process died and was replaced."""
+        self.restarts = 0  # how often a process died and was replaced
         reason = "is heavy, so it has to be"
         if count:
             check_can_be_sent("NEARDUP_DETECTORS", reason, {each.name: each for each in self._detectors})
@@ -245,7 +240,7 @@ class Workers:
 
     async def prepare(self, document: Document) -> None:
         """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise WorkerError."""
-        if self._count and self._detectors:
+        if self._detectors and self._count:
             document.ready.update(await self._made(_fingerprints, document))
 
     async def read(self, html: str) -> Page:
