@@ -34,8 +34,7 @@ from .terminal import shown
 ALL = "all"
 SOM = ("class_field", "title_weight", "similarity", "seed")  # options for --method som only
 HEAD = (
-    f"{'':34} {'P':>6} {'R':>6} {'F1':>6} {'lenient':>8} {'hard':>6} {'ARI':>6} {'cand./doc':>10} {'docs/s':>7}"
-    f" {'bytes/doc':>9}"
+    f"{'':34} {'P':>6} {'R':>6} {'F1':>6} {'lenient':>8} {'hard':>6} {'cand./doc':>10} {'docs/s':>7} {'bytes/doc':>9}"
 )
 
 # Evaluate
@@ -105,7 +104,7 @@ def _measures(row: Mapping[str, Any]) -> str:
     strict, lenient, hard = (row[mode] for mode in MODES)
     return (
         f"{' '.join(row['detectors']):34} {strict['precision']:6.4f} {strict['recall']:6.4f} {strict['f1']:6.4f}"
-        f" {lenient['f1']:8.4f} {hard['f1']:6.4f} {row['adjusted_rand']:6.4f} {row['candidates_per_document']:10.2f}"
+        f" {lenient['f1']:8.4f} {hard['f1']:6.4f} {row['candidates_per_document']:10.2f}"
         f" {row['documents_per_second']:7d} {row['bytes_per_document']:9d}"
     )
 

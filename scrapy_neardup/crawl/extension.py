@@ -7,13 +7,14 @@ import logging
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
+from twisted.internet.task import LoopingCall
 
 from ..deduplicator import Deduplicator
 from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
@@ -26,12 +27,6 @@ from .drop_feed import DroppedFeed
 from .pages import Pages
 from .tickets import Tickets
 from .workers import FAILURES, Access, Workers, pause
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import AsyncioLoopingCall
-    from twisted.internet.task import LoopingCall
-    from typing_extensions import Self
 
 AUDIT = "audit"  # the action, and the mark of its runs
 logger = logging.getLogger(__name__)
@@ -80,10 +75,10 @@ class NearDup:
             connect(self.dropped.close, signal=signals.spider_closed)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> NearDup:
         """Return the shared state of this crawl. Raise NotConfigured if NEARDUP_ENABLED is off."""
         for _, shared in crawler.signals.send_catch_log(_SHARED):
-            if isinstance(shared, cls):  # receivers of all signals answer too
+            if isinstance(shared, NearDup):  # receivers of all signals answer too
                 return shared
         try:
             return cls(crawler, crawl_config(crawler))
@@ -91,7 +86,7 @@ class NearDup:
             _Shortened(str(error)).connect()
             raise
 
-    def itself(self) -> Self:
+    def itself(self) -> NearDup:
         """Return this object, as the answer to the signal by which components find it."""
         return self
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -37,10 +38,6 @@ from .tickets import (
     redirects,
     to_original,
 )
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from typing_extensions import Self
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +72,7 @@ class MirrorMiddleware:
         self._offsite: OffsiteMiddleware | None = None
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> MirrorMiddleware:
         o = cls(NearDup.from_crawler(crawler), crawler)
         crawler.signals.connect(o.engine_started, signal=signals.engine_started)
         return o

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 from lxml import etree
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.utils.datatypes import LocalCache
 
@@ -35,8 +35,6 @@ from ..text.urls import host
 from .tickets import AFTER_ALL, RECHECK, STAND_IN, Ticket, is_plain, redirects
 
 if TYPE_CHECKING:
-    from scrapy import Request
-
     from ..deduplicator import Claim
     from .extension import NearDup
 

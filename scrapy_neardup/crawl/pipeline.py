@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from asyncio import CancelledError
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from itemadapter import ItemAdapter
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
@@ -23,11 +24,6 @@ from .pages import ItemInHand, Pages
 from .tickets import disown
 from .warnings import Warnings
 from .workers import FAILURES, pause
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from typing_extensions import Self
-
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +52,7 @@ class ItemOrigins:
         self._pages = pages
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> ItemOrigins:
         return cls(NearDup.from_crawler(crawler).pages)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -101,7 +97,7 @@ class NearDupPipeline:
         self._warnings = Warnings(neardup.config, neardup.crawler.signals)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> NearDupPipeline:
         neardup = NearDup.from_crawler(crawler)
         neardup.pages.connect()
         return cls(neardup)
