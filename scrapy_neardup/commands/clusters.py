@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from scrapy.settings import BaseSettings
 
-from ..signature import Signature, Visit
+from ..signature import Signature
 from ..stats import plural
 from ..store import Store
 from ..store.runs import is_of
@@ -64,13 +65,11 @@ def _cluster(store: Store, signature: Signature) -> Cluster:
         "copies": signature.repeats,
         "words": signature.sketch.tokens,
         "first_seen": Moment(signature.first_seen),
-        "members": [_member(visit) for visit in store.visits(signature) if visit.is_copy],
+        "members": [
+            {"url": copy.shown, "last_seen": Moment(copy.seen), **(copy.evidence._asdict() if copy.evidence else {})}
+            for copy in filter(attrgetter("is_copy"), store.visits(signature))
+        ],
     }
-
-
-def _member(visit: Visit) -> dict[str, Any]:
-    evidence = visit.evidence._asdict() if visit.evidence else {}
-    return {"url": visit.shown, "last_seen": Moment(visit.seen), **evidence}
 
 
 def _lines(cluster: Cluster) -> Iterable[str]:

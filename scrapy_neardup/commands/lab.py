@@ -21,7 +21,7 @@ from ..feeds.text_rows import json_text
 from ..items import item_document
 from ..matching.evidence import Rule
 from ..papers.som import MissingExtraError, Parameters, som_clusters
-from ..quality.evaluation import Calibration, calibrate, contestants, evaluate, shuffled, warm_up
+from ..quality.evaluation import Calibration, calibrate, evaluate, shuffled, warm_up
 from ..quality.labels import MODES, LabelledSet
 from ..quality.shingle_clusters import shingle_clusters
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
@@ -94,10 +94,12 @@ def _evaluated(labelled: LabelledSet, configs: list[Config], opts: argparse.Name
 
 
 def _contestants(config: Config, chosen: Any) -> list[Config]:
-    if chosen is not None and chosen != ALL:
-        together = replace(config, detectors=chosen)
-        return contestants(together, together.detectors)
-    return contestants(config, (*(BUILTIN_DETECTORS if chosen else DEFAULT_DETECTORS), *config.detectors))
+    """Return a configuration for each detector, and then one for all of them together."""
+    together = config if chosen in (None, ALL) else replace(config, detectors=chosen)
+    known = BUILTIN_DETECTORS if chosen else DEFAULT_DETECTORS
+    names = dict.fromkeys([*(known if together is config else ()), *together.detectors])
+    alone = [replace(together, detectors=(name,)) for name in names]
+    return alone if alone[-1:] == [together] else [*alone, together]
 
 
 def _measures(row: Mapping[str, Any]) -> str:

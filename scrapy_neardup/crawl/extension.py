@@ -83,7 +83,7 @@ class NearDup:
         try:
             return cls(crawler, crawl_config(crawler))
         except (ConfigError, ExtractorError, *FAILURES) as error:
-            _Shortened(str(error)).connect()
+            _Shortened(str(error))
             raise
 
     def itself(self) -> NearDup:
@@ -286,9 +286,8 @@ def _is_look(crawler: Crawler) -> bool:
 class _Shortened(logging.Filter):
     """Replaces the traceback of an error that is about to be raised by its message, once, if a crawl can't start.
 
-    Scrapy does not handle an error of a component's `from_crawler`. So asyncio or Twisted logs fifty lines or more,
-    which do not help with a wrong setting or an unreadable store. The filter keeps no reference to the error, since
-    Twisted logs an error only when nothing refers to it any more.
+    Scrapy does not handle an error of a component's `from_crawler`, so asyncio or Twisted logs fifty lines or more. The
+    filter keeps no reference to the error, since Twisted logs an error only when nothing refers to it any more.
     """
 
     _loggers = (logging.getLogger("asyncio"), logging.getLogger("twisted"))
@@ -296,8 +295,6 @@ class _Shortened(logging.Filter):
     def __init__(self, message: str) -> None:
         super().__init__()
         self._message = message
-
-    def connect(self) -> None:
         for each in self._loggers:
             each.addFilter(self)
 

@@ -142,7 +142,7 @@ class MirrorMiddleware:
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         asked = Ticket.of(request).mirror_of
-        if asked and not _is_page(response):
+        if asked and (response.status != 200 or (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])):
             return self._restored(request, asked)
         if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
             return response
@@ -241,8 +241,3 @@ class MirrorMiddleware:
 
     def _log(self, message: str, **arguments: object) -> None:
         logger.debug(message, arguments, extra={"spider": self._crawler.spider})
-
-
-def _is_page(response: Response) -> bool:
-    """Return whether a response is a page: no error, no redirect, no meta refresh."""
-    return response.status == 200 and not (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])

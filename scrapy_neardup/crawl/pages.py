@@ -252,7 +252,7 @@ class Pages:
         if claim.match and (ticket.dead_link or ticket.reason == AFTER_ALL):
             await self._adjust_stand_in(claim, claim.match.signature)
         if ticket.dead_link:
-            await self._adjust_rescue(claim, item, ticket)
+            await self._count_rescue(claim, ticket.dead_link)
         if ticket.reason == RECHECK and claim.verdict.status == "unique":
             self._neardup.tickets.fail(ticket)
 
@@ -276,13 +276,11 @@ class Pages:
             claim.verdict = replace(claim.verdict, status="revisit")
             claim.is_successor = bool(await self._ask(self._deliveries.is_deserted, document))
 
-    async def _adjust_rescue(self, claim: Claim, item: ItemInHand, ticket: Ticket) -> None:
+    async def _count_rescue(self, claim: Claim, link: str) -> None:
         """Count a dead link as rescued if a copy has the content of the link's last fetch, else as unconfirmed."""
-        dead = await self._ask(self._neardup.dedup.store.resolve, str(ticket.dead_link))
-        same = bool(claim.match and dead and claim.match.signature is dead.signature)
-        if item.response and item.response.request:
-            ticket._replace(rescued=same).put(item.response.request)
-        self._neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
+        dead = await self._ask(self._neardup.dedup.store.resolve, link)
+        is_same = claim.match and dead and claim.match.signature is dead.signature
+        self._neardup.count("dead_links/rescued" if is_same else "dead_links/unconfirmed")
 
     # The outcome of an item
 
@@ -372,10 +370,10 @@ class Pages:
         """Note that a page had an item that is not held, so that its URLs are fetched again."""
         if page:
             page.is_unheld = True
-        self._keep_fetching(Document(aliases=page.urls if page else ()))
+            self._keep_fetching(*page.urls)
 
-    def _keep_fetching(self, document: Document) -> None:
-        self._neardup.access.later(self._neardup.dedup.visits.keep_fetching, document)
+    def _keep_fetching(self, *urls: str) -> None:
+        self._neardup.access.later(self._neardup.dedup.visits.keep_fetching, Document(aliases=urls))
 
     def follow(self, request: Request) -> None:
         """Note that the page in the Referer header of a request has a link to a new page, as no dupefilter stopped it.
@@ -386,13 +384,13 @@ class Pages:
         if referer := (request.headers.get("Referer") or b"").decode(errors="replace"):
             self._recent[referer] = True
             if self._copies.pop(referer, None):
-                self._keep_fetching(Document(referer))
+                self._keep_fetching(referer)
 
     def _note_copy(self, claim: Claim) -> None:
         """If a page is a copy of a page on the same host, and has a link, keep fetching it."""
         url, original = claim.document.url, claim.match.signature.url if claim.match else None
         if claim.is_copy and url and host(url) == host(original or ""):
             if url in self._recent:
-                self._keep_fetching(Document(url))
+                self._keep_fetching(url)
             else:
                 self._copies[url] = True

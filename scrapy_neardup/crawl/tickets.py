@@ -62,8 +62,6 @@ class Ticket(NamedTuple):
     """For a recheck: the reason for the skip, which fails if the page is no copy."""
     inherited: int = 0
     """The number of redirects in the meta that belong to another request, from which a spider copied the meta."""
-    rescued: bool | None = None
-    """For a dead link: True if the item has the content that the link had."""
 
     @classmethod
     def of(cls, request: Request) -> Ticket:
@@ -115,7 +113,7 @@ def disown(request: Request) -> None:
         for name in _AS_IS if ticket.mirror_of else ():
             request.meta.pop(name, None)
         ticket = Ticket(request.url)
-    ticket = ticket._replace(inherited=inherited, rescued=None)
+    ticket = ticket._replace(inherited=inherited)
     if ticket != Ticket(request.url):
         ticket.put(request)
 

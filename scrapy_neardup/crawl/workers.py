@@ -250,11 +250,16 @@ class Workers:
     async def _made(self, function: Callable[[Any, Any], T], of: Document | str) -> T:
         await maybe_deferred_to_future(self._turns.acquire())
         try:
-            return await self._tried(function, of)
+            for _ in range(2):
+                if (made := await self._tried(function, of)) is not None:
+                    return made
         finally:
             self._turns.release()
+        name = of.url if isinstance(of, Document) else f"a page of {len(of)} characters"
+        raise WorkerError(f"the worker process died twice on {name}")
 
-    async def _tried(self, function: Callable[[Any, Any], T], of: Document | str, attempts: int = 2) -> T:
+    async def _tried(self, function: Callable[[Any, Any], T], of: Document | str) -> T | None:
+        """Return the result of a function in a worker process; None if the process died."""
         if not self._count:
             raise WorkerError("the crawl is at its end")
         if time.monotonic() < self._broken_until:
@@ -266,18 +271,11 @@ class Workers:
             if not error.died:
                 raise WorkerError(str(error)) from error
             self.restarts += 1
-            self._check_start(error)
+            if error.at_start:  # start no others for `RETRY` seconds
+                self._broken, self._broken_until = f"a new process died at once: {error}", time.monotonic() + RETRY
+                raise WorkerError(self._broken) from error
             logger.warning("A worker process died and is replaced: %s", error)
-        if attempts > 1:
-            return await self._tried(function, of, attempts - 1)
-        name = of.url if isinstance(of, Document) else f"a page of {len(of)} characters"
-        raise WorkerError(f"the worker process died twice on {name}")
-
-    def _check_start(self, error: ProcessError) -> None:
-        """If a process could not start, start no others for `RETRY` seconds."""
-        if error.at_start:
-            self._broken, self._broken_until = f"a new process died at once: {error}", time.monotonic() + RETRY
-            raise WorkerError(self._broken) from error
+            return None
 
     def close(self) -> None:
         """Stop the processes at once."""

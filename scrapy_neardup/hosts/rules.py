@@ -359,10 +359,6 @@ class Hosts:
         once = {key: relation for known in self._by_site.values() for key, relation in known.items()}
         return sorted(once.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape))
 
-    def __len__(self) -> int:
-        """Return the number of relations."""
-        return self._count
-
     def _suspect(self, url: str, other: str) -> None:
         """Given two URLs of one document, add a relation of their hosts, if the URLs correspond."""
         (first, a), (second, b) = sorted((site(u), u) for u in (url, other))

@@ -72,12 +72,6 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
     }
 
 
-def contestants(together: Config, alone: Sequence[Any]) -> list[Config]:
-    """Return a configuration for each detector in `alone`, then the configuration `together`."""
-    configs = [replace(together, detectors=(part,)) for part in dict.fromkeys(alone)]
-    return configs if configs[-1:] == [together] else [*configs, together]
-
-
 def shuffled(labelled: LabelledSet, seed: int) -> LabelledSet:
     """Return a set with its documents in a random order, which depends on the seed."""
     order = list(labelled.rows)

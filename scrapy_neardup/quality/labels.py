@@ -98,7 +98,8 @@ class LabelledSet:
             if len(pair) < 2:
                 raise FeedError(f"{pairs}, row {row.number}: {row.data['a']!r} is paired with itself")
             labels[pair] = str(_field(row, "label", pairs))
-        return cls(str(folder), {name: _without_id(row) for name, row in rows.items()}, labels)
+        fields = {name: {key: value for key, value in row.items() if key != "id"} for name, row in rows.items()}
+        return cls(str(folder), fields, labels)
 
     def score(self, predicted: Partition, mode: Mode) -> Score:
         """Return the score of the predicted clusters, counted over all pairs of documents that they join."""
@@ -134,10 +135,6 @@ def _id(row: Row, name: str, path: str) -> str | int:
     if not isinstance(value, (str, int)):
         raise FeedError(f"{path}, row {row.number}: {name} is {value!r}; allowed is text or a whole number")
     return value
-
-
-def _without_id(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "id"}
 
 
 def _existing(path: Path) -> str:
