@@ -70,15 +70,14 @@ def text_dedup(python: str, folder: str) -> Run:
 
 
 def line(labelled: LabelledSet, run: Run) -> str:
-    """Return a line of the table: P, R, F1 strict, F1 lenient and hard, adjusted Rand index, documents a second."""
+    """Return a line of the table: P, R, F1 strict, F1 lenient and hard, documents a second."""
     start = time.perf_counter()
     clusters = list(run(labelled.rows))
     rate = len(labelled.rows) / (time.perf_counter() - start)
     predicted = Partition(clusters)
     strict, lenient, hard = (labelled.score(predicted, mode) for mode in MODES.values())
     shares = (strict.precision, strict.recall, strict.f1, lenient.f1, hard.f1)
-    agreement = labelled.agreement(predicted, MODES["strict"])
-    return " ".join(f"{share:7.3f}" for share in (*shares, agreement)) + f" {rate:7.0f}"
+    return " ".join(f"{share:7.3f}" for share in shares) + f" {rate:7.0f}"
 
 
 def main() -> None:
@@ -89,7 +88,7 @@ def main() -> None:
     warm_up()
     for folder in opts.folders:
         labelled = LabelledSet.load(folder)
-        head = " ".join(f"{name:>7}" for name in ("P", "R", "F1", "lenient", "hard", "ARI", "docs/s"))
+        head = " ".join(f"{name:>7}" for name in ("P", "R", "F1", "lenient", "hard", "docs/s"))
         print(f"\n{folder}: {len(labelled.rows)} documents\n{'':30} {head}")
         others = {"text-dedup MinHash-128 at .5": ("", text_dedup(opts.text_dedup, folder))} if opts.text_dedup else {}
         for name, (package, run) in (CONTESTANTS | others).items():

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from scrapy.settings import BaseSettings
 
 from .crawl.middleware import MirrorMiddleware
 from .crawl.pipeline import ItemOrigins, NearDupPipeline
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-
 
 FIRST = -1_000_000
 

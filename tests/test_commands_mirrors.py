@@ -43,19 +43,6 @@ def test_mirrors(held: Path) -> None:
     ]
 
 
-def test_export_of_hosts_with_equal_paths(tmp_path: Path) -> None:
-    with Deduplicator.open(str(tmp_path / "held.sqlite")) as dedup:
-        for number in range(3 * ENOUGH):
-            site = (A, "http://b.example", "http://m.example/m")[number // ENOUGH]
-            page = Document(url=f"{site}/{number % ENOUGH}.html", text=text(number % ENOUGH))
-            dedup.claim(page).commit()
-    rule = 'NEARDUP_MIRROR_HOSTS={"d.example": "a.example"}'
-    printed = succeeded(tmp_path, "mirrors", "--export", "rules.py", "--store", "held.sqlite", "-s", rule).stderr
-    assert printed == "wrote rules.py\n"
-    said = "NEARDUP_MIRROR_HOSTS = {\n    'b.example': 'a.example',\n    'd.example': 'a.example',\n}\n"
-    assert (tmp_path / "rules.py").read_text() == said
-
-
 def test_pairs_without_a_rule(held: Path) -> None:
     pair = next(pair for pair in told(held, "mirrors") if pair["mirror"] == "c.example")
     assert (pair["mirror"], pair["original"], pair["in_force"]) == ("c.example", "a.example", False)

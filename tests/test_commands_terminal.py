@@ -1,4 +1,4 @@
-"""The commands on a terminal: bars that tell how far they are, tables that fit, Ctrl-C."""
+"""The commands on a terminal: bars that tell how far they are, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import termios
-import unicodedata
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,7 +24,6 @@ from helpers import text, write_labelled, write_rows
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.commands.output import cut
 from scrapy_neardup.commands.terminal import Ended, ending_on_signals
 
 BAR = re.compile(r"\d+%\|[^\r]*?\| +[\d.]+k?/[\d.]+k? \[\d\d:\d\d<[\d:?]+, +[\d.?]+[kM]?B/s\]")
@@ -119,43 +117,6 @@ def test_other_long_work_tells_how_far_it_is(folder: Path, arguments: str) -> No
     assert COUNTED.search(on_terminal(folder, *arguments.split()))
     made = succeeded(folder, *arguments.split())
     assert not COUNTED.search(made.stdout + made.stderr)
-
-
-def width(line: str) -> int:
-    """Return how many columns a terminal needs for a line without marks on letters."""
-    return sum(2 if unicodedata.east_asian_width(each) in "FW" else 1 for each in line)
-
-
-@pytest.mark.parametrize(
-    ("line", "wanted"),
-    [
-        ("", ""),
-        ("12345678", "12345678"),
-        ("123456789", "123…6789"),
-        ("鹤鸣九皋", "鹤鸣九皋"),
-        ("鹤鸣九皋a", "鹤…九皋a"),
-        ("a鹤鸣九皋", "a鹤…九皋"),
-        ("e\u0301" * 8, "e\u0301" * 8),
-        ("e\u0301" * 9, "e\u0301" * 3 + "…" + "e\u0301" * 4),
-    ],
-)
-def test_lines_are_cut_by_what_a_terminal_needs(line: str, wanted: str) -> None:
-    assert cut(line, 8) == wanted
-
-
-@pytest.mark.parametrize("columns", [40, 80])
-@pytest.mark.parametrize(
-    "arguments",
-    ["clusters --store held.sqlite", "stats --runs --store held.sqlite",
-     "explain --store held.sqlite http://a.example/" + "long" * 50, "explain long.txt longer.txt",
-     "lab evaluate news --detectors exact", "stats --store held.sqlite"],
-)  # fmt: skip
-def test_tables_fit_the_terminal_and_are_whole_elsewhere(folder: Path, arguments: str, columns: int) -> None:
-    said = re.sub(r"\r[^\n]*\r", "", on_terminal(folder, *arguments.split(), columns=columns).replace("\r\n", "\n"))
-    assert max(map(width, said.splitlines())) <= columns
-    whole = succeeded(folder, *arguments.split()).stdout
-    assert "…" not in whole
-    assert max(map(len, whole.splitlines())) >= 40
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from helpers import write_rows
 
 from scrapy_neardup.feeds import FeedError
 from scrapy_neardup.index.kinds import Unions
-from scrapy_neardup.quality.labels import MODES, LabelledSet, Pair, Partition, Score, adjusted_rand
+from scrapy_neardup.quality.labels import MODES, LabelledSet, Pair, Partition, Score
 
 ROWS = [{"id": name, "text": f"text {name}"} for name in "abcdefg"]
 LABELS = {"ab": "dup", "ac": "dup", "bc": "partial", "de": "template", "df": "rewrite", "fg": "different"}
@@ -64,28 +64,6 @@ def test_partition_counts_pairs() -> None:
     assert (partition.pairs, Partition([range(100_000)]).pairs) == (4, 4_999_950_000)
     joined = {names: partition.joins(pair(names)) for names in ("ab", "bc", "ef", "ad", "ae", "dx", "xy")}
     assert [names for names, are in joined.items() if are] == ["ab", "bc", "ef"]
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "index"),
-    [
-        (["abc"], ["abc"], 1.0),
-        ([], [], 1.0),
-        (["abc"], [], 0.0),
-        # 21 pairs, 3 and 1 together, 1 of both: (1 - 3/21) / (2 - 3/21) = 6/13
-        (["abc"], ["ab"], 6 / 13),
-        # 3 and 3, none of both: (0 - 9/21) / (3 - 9/21) = -1/6
-        (["abc"], ["def"], -1 / 6),
-    ],
-)
-def test_adjusted_rand_by_hand(a: list[str], b: list[str], index: float) -> None:
-    assert adjusted_rand(Partition(a), Partition(b), 7) == pytest.approx(index)
-
-
-def test_agreement_is_with_the_clusters_that_right_pairs_make_up(labelled: LabelledSet) -> None:
-    assert labelled.agreement(Partition(["abc"]), MODES["strict"]) == 1.0
-    # df is no duplicate here: 21 pairs, 4 and 3 together, 3 of both: (3 - 12/21) / (3.5 - 12/21).
-    assert labelled.agreement(Partition(["abc", "df"]), MODES["strict"]) == pytest.approx(51 / 61.5)
 
 
 @pytest.mark.parametrize(

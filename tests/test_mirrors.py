@@ -8,6 +8,7 @@ import pytest
 from helpers import built, link, signature, text
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.crawl.tickets import is_in_share
 from scrapy_neardup.mirrors.advice import MANY, Mirrors
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
@@ -149,33 +150,30 @@ def test_rule_that_leads_to_a_mirror_leads_to_what_is_held(store: Store) -> None
 URLS = [f"http://m.example/{n}" for n in range(5000)]
 
 
-def rechecked(store: Store, share: float, run: str = "") -> list[str]:
-    store.session.run = run
-    known = mirrors(store, recheck=share)
-    return [url for url in URLS if known.rechecks(url)]
+def rechecked(share: float, run: str = "") -> list[str]:
+    return [url for url in URLS if is_in_share(url, run, share)]
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
-def test_share_of_rechecks(store: Store, share: float) -> None:
+def test_share_of_rechecks(share: float) -> None:
     deviation = (len(URLS) * share * (1 - share)) ** 0.5
-    assert len(rechecked(store, share)) == pytest.approx(len(URLS) * share, abs=4 * deviation)
+    assert len(rechecked(share)) == pytest.approx(len(URLS) * share, abs=4 * deviation)
 
 
-def test_none_and_all_rechecked(store: Store) -> None:
-    assert rechecked(store, 0.0) == []
-    assert rechecked(store, 1.0) == URLS
+def test_none_and_all_rechecked() -> None:
+    assert rechecked(0.0) == []
+    assert rechecked(1.0) == URLS
 
 
-def test_rechecks_are_the_same_within_a_run_and_others_in_the_next(store: Store) -> None:
-    first = rechecked(store, 0.1, "one")
-    assert rechecked(store, 0.1, "one") == first
-    assert len(set(first) & set(rechecked(store, 0.1, "two"))) < len(first) / 4
+def test_rechecks_are_the_same_within_a_run_and_others_in_the_next() -> None:
+    first = rechecked(0.1, "one")
+    assert rechecked(0.1, "one") == first
+    assert len(set(first) & set(rechecked(0.1, "two"))) < len(first) / 4
 
 
-def test_rechecks_go_by_the_canonical_url(store: Store) -> None:
-    known = mirrors(store, recheck=0.5)
+def test_rechecks_go_by_the_canonical_url() -> None:
     spellings = [f"https://m.example:443/{n}?utm_source=x#y" for n in range(200)]
-    assert [known.rechecks(url) for url in spellings] == [known.rechecks(url) for url in URLS[:200]]
+    assert [is_in_share(url, "", 0.5) for url in spellings] == [is_in_share(url, "", 0.5) for url in URLS[:200]]
 
 
 # After a failed fetch
@@ -255,4 +253,3 @@ def test_settings_make_the_rules(store: Store) -> None:
     assert holder(known, OWN) == OWN
     assert holder(known, "http://n.example/1") == OWN
     assert known.advise(MIRROR) is None
-    assert known.rechecks(OWN)

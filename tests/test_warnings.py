@@ -122,6 +122,6 @@ def test_what_is_counted_is_bounded() -> None:
             assert again.verdict.status == "duplicate"
             assert crowds.warning(again) == ""
             again.commit()
-    assert len(crowds._documents) <= HOSTS
-    assert len(crowds._copies["one.example"]) <= ORIGINALS
-    assert crowds._documents["one.example"] == 3 * ORIGINALS
+    assert len(crowds._hosts) <= HOSTS
+    assert len(crowds._hosts["one.example"]) <= ORIGINALS
+    assert crowds._hosts["one.example"][""] == 3 * ORIGINALS

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from scrapy.settings import BaseSettings
 
-from ..signature import Signature, Visit
+from ..signature import Signature
 from ..stats import plural
 from ..store import Store
 from ..store.runs import is_of
 from ..verdict import named
-from .options import add_json, add_store, number, open_existing, whole
+from .options import add_json, add_store, open_existing, whole
 from .output import Moment, print_lines
 
 Cluster: TypeAlias = dict[str, Any]
 
 
-def _least_resemblance(cluster: Cluster) -> float:
-    return min((copy.get("resemblance", 1.0) for copy in cluster["members"]), default=1.0)
-
-
 ORDERS: Mapping[str, Callable[[Cluster], float]] = {
     "copies": lambda cluster: -cluster["copies"],
-    "resemblance": _least_resemblance,
+    "resemblance": lambda cluster: min((copy.get("resemblance", 1.0) for copy in cluster["members"]), default=1.0),
     "words": lambda cluster: -cluster["words"],
 }
 
@@ -33,8 +30,6 @@ ORDERS: Mapping[str, Callable[[Cluster], float]] = {
 def add_clusters(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", metavar="H", help="only clusters with a URL of this host, named with or without port")
-    text = "only clusters with a copy that has a resemblance of R or less to its original"
-    add("--max-resemblance", type=number(0, 1), metavar="R", help=text)
     text = "most copies first (the default), least resemblance first, or longest text first; ties are sorted by URL"
     add("--sort", choices=ORDERS, default="copies", help=text)
     add("--limit", type=whole(0), default=20, metavar="N", help="list N clusters (default: 20; 0: all)")
@@ -54,16 +49,14 @@ def run_clusters(opts: argparse.Namespace, settings: BaseSettings) -> None:
     """
     with open_existing(opts, settings) as dedup:
         clusters = [_cluster(dedup.store, signature) for signature in dedup.store.repeated()]
-    chosen = sorted((each for each in clusters if _is_chosen(each, opts)), key=ORDERS[opts.sort])
-    listed = chosen[: opts.limit or None]
+    chosen = [each for each in clusters if opts.host is None or any(is_of(opts.host, url) for url in _urls(each))]
+    listed = sorted(chosen, key=ORDERS[opts.sort])[: opts.limit or None]
     lines = [line for cluster in listed for line in _lines(cluster)]
     print_lines([*lines, f"{len(listed)} of {plural(len(clusters), 'cluster')}"], listed, as_json=opts.json)
 
 
-def _is_chosen(cluster: Cluster, opts: argparse.Namespace) -> bool:
-    urls = [cluster["original"], *(copy["url"] for copy in cluster["members"])]
-    is_there = opts.host is None or any(is_of(opts.host, url) for url in urls)
-    return is_there and (opts.max_resemblance is None or _least_resemblance(cluster) <= opts.max_resemblance)
+def _urls(cluster: Cluster) -> list[str]:
+    return [cluster["original"], *(copy["url"] for copy in cluster["members"])]
 
 
 def _cluster(store: Store, signature: Signature) -> Cluster:
@@ -72,13 +65,11 @@ def _cluster(store: Store, signature: Signature) -> Cluster:
         "copies": signature.repeats,
         "words": signature.sketch.tokens,
         "first_seen": Moment(signature.first_seen),
-        "members": [_member(visit) for visit in store.visits(signature) if visit.is_copy],
+        "members": [
+            {"url": copy.shown, "last_seen": Moment(copy.seen), **(copy.evidence._asdict() if copy.evidence else {})}
+            for copy in filter(attrgetter("is_copy"), store.visits(signature))
+        ],
     }
-
-
-def _member(visit: Visit) -> dict[str, Any]:
-    evidence = visit.evidence._asdict() if visit.evidence else {}
-    return {"url": visit.shown, "last_seen": Moment(visit.seen), **evidence}
 
 
 def _lines(cluster: Cluster) -> Iterable[str]:

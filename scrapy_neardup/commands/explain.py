@@ -27,7 +27,7 @@ from ..text.urls import host
 from ..verdict import Point, in_words, named
 from .mirrors import described
 from .options import add_json, add_store, is_url, open_existing, read_config, read_document
-from .output import Moment, columns, print_result, print_sentence
+from .output import Moment, print_lines, print_result
 
 BEGINNING = 400  # characters of a text to show
 LISTED = 50  # other URLs of a document to list
@@ -74,7 +74,7 @@ def run_explain(opts: argparse.Namespace, settings: BaseSettings) -> None:
         result["others"] = list(map(_line, result["others"])) or "none"
     print_result(result, as_json=opts.json)
     if sentence:
-        print_sentence(sentence)
+        print_lines([sentence])
 
 
 # A page of the store
@@ -245,11 +245,9 @@ def _said_of_thin(paths: list[str], documents: tuple[Document, Document]) -> str
 
 
 def _beginning(text: str) -> list[str]:
-    """Return the beginning of a text as lines that fit into a terminal."""
     text = text.strip()
     begun = text[:BEGINNING] + "…" * (len(text) > BEGINNING)
-    width = 72 // max([1, *map(columns, begun)])
-    return [part for line in begun.splitlines() for part in wrap(line, width)]
+    return [part for line in begun.splitlines() for part in wrap(line, 72)]
 
 
 # The points that decide

@@ -21,7 +21,7 @@ from ..feeds.text_rows import json_text
 from ..items import item_document
 from ..matching.evidence import Rule
 from ..papers.som import MissingExtraError, Parameters, som_clusters
-from ..quality.evaluation import Calibration, calibrate, contestants, evaluate, shuffled, warm_up
+from ..quality.evaluation import Calibration, calibrate, evaluate, shuffled, warm_up
 from ..quality.labels import MODES, LabelledSet
 from ..quality.shingle_clusters import shingle_clusters
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
@@ -34,8 +34,7 @@ from .terminal import shown
 ALL = "all"
 SOM = ("class_field", "title_weight", "similarity", "seed")  # options for --method som only
 HEAD = (
-    f"{'':34} {'P':>6} {'R':>6} {'F1':>6} {'lenient':>8} {'hard':>6} {'ARI':>6} {'cand./doc':>10} {'docs/s':>7}"
-    f" {'bytes/doc':>9}"
+    f"{'':34} {'P':>6} {'R':>6} {'F1':>6} {'lenient':>8} {'hard':>6} {'cand./doc':>10} {'docs/s':>7} {'bytes/doc':>9}"
 )
 
 # Evaluate
@@ -95,17 +94,19 @@ def _evaluated(labelled: LabelledSet, configs: list[Config], opts: argparse.Name
 
 
 def _contestants(config: Config, chosen: Any) -> list[Config]:
-    if chosen is not None and chosen != ALL:
-        together = replace(config, detectors=chosen)
-        return contestants(together, together.detectors)
-    return contestants(config, (*(BUILTIN_DETECTORS if chosen else DEFAULT_DETECTORS), *config.detectors))
+    """Return a configuration for each detector, and then one for all of them together."""
+    together = config if chosen in (None, ALL) else replace(config, detectors=chosen)
+    known = BUILTIN_DETECTORS if chosen else DEFAULT_DETECTORS
+    names = dict.fromkeys([*(known if together is config else ()), *together.detectors])
+    alone = [replace(together, detectors=(name,)) for name in names]
+    return alone if alone[-1:] == [together] else [*alone, together]
 
 
 def _measures(row: Mapping[str, Any]) -> str:
     strict, lenient, hard = (row[mode] for mode in MODES)
     return (
         f"{' '.join(row['detectors']):34} {strict['precision']:6.4f} {strict['recall']:6.4f} {strict['f1']:6.4f}"
-        f" {lenient['f1']:8.4f} {hard['f1']:6.4f} {row['adjusted_rand']:6.4f} {row['candidates_per_document']:10.2f}"
+        f" {lenient['f1']:8.4f} {hard['f1']:6.4f} {row['candidates_per_document']:10.2f}"
         f" {row['documents_per_second']:7d} {row['bytes_per_document']:9d}"
     )
 

@@ -1,25 +1,21 @@
-"""`scrapy neardup mirrors`: list the rules on hosts, and export them."""
+"""`scrapy neardup mirrors`: list the rules on hosts."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..feeds import check_name, writing
 from ..hosts.rules import Hosts, Relation
-from ..text.urls import Shape
 from .options import add_json, add_store, open_existing, read_config
-from .output import Moment, print_lines, print_outcome
+from .output import Moment, print_lines
 
 
 def add_mirrors(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--in-force", action="store_true", help="only pairs whose rule skips or redirects requests")
-    text = "write the rules in force between equal paths to FILE, a .py file, as the setting NEARDUP_MIRROR_HOSTS"
-    add("--export", metavar="FILE", help=text)
+    text = "only pairs whose rule skips or redirects requests"
+    parser.add_argument("--in-force", action="store_true", help=text)
     add_store(parser)
     add_json(parser)
 
@@ -36,33 +32,11 @@ def run_mirrors(opts: argparse.Namespace, settings: BaseSettings) -> None:
     nothing.
     """
     named = read_config(opts, settings).mirror_hosts
-    if opts.export:
-        check_name(opts.export, [".py"], gzips=False)
     with open_existing(opts, settings) as dedup:
-        if opts.export:
-            _export(dedup.store.hosts, named, opts)
-            return
         found = listed(dedup.store.hosts, named)
     shown = [pair for pair in found if pair["in_force"] or not opts.in_force]
     told = f"{len(found)} pairs of hosts, {sum(pair['in_force'] for pair in found)} with a rule in force"
     print_lines([*map(_line, shown), told], shown, as_json=opts.json)
-
-
-def _export(hosts: Hosts, named: Mapping[str, str], opts: argparse.Namespace) -> None:
-    pairs = {**dict(_equal(hosts)), **named}
-    lines = "".join(f"    {mirror!r}: {original!r},\n" for mirror, original in sorted(pairs.items()))
-    text = f"NEARDUP_MIRROR_HOSTS = {{\n{lines}}}\n"
-    with writing(opts.export, [".py"], gzips=False) as file:
-        file.write(text.encode())
-    print_outcome({"file": opts.export, "bytes": len(text.encode())}, f"wrote {opts.export}", as_json=opts.json)
-
-
-def _equal(hosts: Hosts) -> Iterator[tuple[str, str]]:
-    """Yield each mirror host with its original, if a rule in force says that they have equal paths."""
-    for relation in hosts.relations():
-        original = relation.original()
-        if relation.in_force and original is not None and relation.shape == Shape():
-            yield relation.sites[1 - original], relation.sites[original]
 
 
 def listed(hosts: Hosts, named: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -1,16 +1,11 @@
-"""Print results as JSON or as lines that fit a terminal, and show the progress of long work."""
+"""Print results as JSON or as lines, and show the progress of long work."""
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
-from textwrap import fill
 from typing import Any, TypeVar
-from unicodedata import combining, east_asian_width
 
 from tqdm import tqdm
 
@@ -22,13 +17,9 @@ T = TypeVar("T")
 
 
 def print_lines(lines: Iterable[str], result: object = None, *, as_json: bool = False) -> None:
-    """Print lines, each cut to the width of the terminal, if there is one. With `as_json`, print `result` as JSON."""
-    if as_json:
-        print(json_text(result, indent=2))
-        return
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in map(shown, lines):
-        print(line if width is None else cut(line, width))
+    """Print lines or, with `as_json`, `result` as JSON."""
+    for line in [json_text(result, indent=2)] if as_json else map(shown, lines):
+        print(line)
 
 
 def print_result(result: Mapping[str, Any], *, as_json: bool) -> None:
@@ -42,28 +33,6 @@ def print_outcome(result: object, said: str, *, as_json: bool) -> None:
         print(json_text(result, indent=2))
     else:
         print(shown(said), file=sys.stderr)
-
-
-def print_sentence(sentence: str) -> None:
-    """Print a sentence in one line. On a terminal, wrap it."""
-    said = shown(sentence)
-    print(fill(said, shutil.get_terminal_size().columns) if sys.stdout.isatty() else said)
-
-
-def cut(line: str, width: int) -> str:
-    """Return a line of at most `width` terminal columns. In a longer line, `…` replaces the middle."""
-    ends = list(accumulate(map(columns, line), initial=0))
-    if ends[-1] <= width:
-        return line
-    head = bisect_right(ends, max(0, width - 1) // 2) - 1
-    left_out = ends[-1] - max(0, width - 1 - ends[head])
-    tail = bisect_right(ends, ends[bisect_left(ends, left_out)]) - 1  # after combining marks of the last missing letter
-    return f"{line[:head]}…{line[tail:]}"
-
-
-def columns(character: str) -> int:
-    """Return the width of a character in terminal columns: 2 for Chinese, 0 for combining marks, else 1."""
-    return 0 if combining(character) else 1 + (east_asian_width(character) in "FW")
 
 
 def _lines(name: str, value: Any) -> Iterable[str]:

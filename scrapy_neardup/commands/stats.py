@@ -51,26 +51,21 @@ def run_stats(opts: argparse.Namespace, settings: BaseSettings) -> None:
             runs = _runs(store)
             print_lines([*map(_line, runs), plural(len(runs), "run")], runs, as_json=opts.json)
         else:
-            figures = _figures(store, detectors)
-            print_result(figures if opts.json else _readable(figures), as_json=opts.json)
+            print_result(_figures(store, detectors, readable=not opts.json), as_json=opts.json)
 
 
-def _figures(store: Store, detectors: Sequence[Detector]) -> dict[str, object]:
+def _figures(store: Store, detectors: Sequence[Detector], *, readable: bool) -> dict[str, object]:
+    """Return the counts and sizes of a store; with `readable`, sizes with units."""
     repeats = [signature.repeats for signature in store.signatures()]
+    described = store.describe()
+    sizes = {name: sized(value) for name, value in described.items() if name[:5] == "bytes" and isinstance(value, int)}
     return {
         "documents": len(store),
         "clusters": sum(map(bool, repeats)),
         "copies": sum(repeats),
         "detectors": ", ".join(detector.name for detector in detectors),
-        **store.describe(),
-    }
-
-
-def _readable(figures: Mapping[str, object]) -> dict[str, object]:
-    """Return the figures, with units for sizes."""
-    return {
-        name: sized(value) if name.startswith("bytes") and isinstance(value, int) else value
-        for name, value in figures.items()
+        **described,
+        **(sizes if readable else {}),
     }
 
 

@@ -72,14 +72,12 @@ class Learner:
             here = variation(url, rule.names)
             if here and time.time() - rule.confirmed <= self._ttl:
                 for held, seen, size in self._visits(rule, here):
-                    if self._is_fresh(seen) and self._stands_for(rule, here, held, url):
+                    is_fresh = self._skips_revisits and time.time() - seen <= self._ttl
+                    is_fresh = is_fresh or self._dedup.deliveries.is_of_run(seen)
+                    if is_fresh and self._stands_for(rule, here, held, url):
                         recheck = (1 - 0.05 ** (1 / (rule.same + 1))) / 4  # more often after less evidence
                         return Advice(SKIP, held.url, size, recheck, "the rule on variants of its URL")
         return None
-
-    def _is_fresh(self, seen: float) -> bool:
-        """Return whether a visit belongs to this run or, if revisits are skipped, is within the TTL."""
-        return self._dedup.deliveries.is_of_run(seen) or (self._skips_revisits and time.time() - seen <= self._ttl)
 
     def _stands_for(self, rule: Rule, here: Variation, held: Signature, url: str) -> bool:
         """Return whether a URL may be skipped for a document.

@@ -9,15 +9,12 @@ follows an item and a request through the files.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from scrapy.settings import BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg, get_config
 from scrapy.utils.project import inside_project
 
 from ..settings import STORE_NAME, ConfigError
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 
 def default_store(settings: BaseSettings) -> Path:

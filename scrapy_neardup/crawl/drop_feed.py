@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from itemadapter import ItemAdapter
+from scrapy.crawler import Crawler
 from scrapy.extensions.feedexport import FeedExporter
 from scrapy.settings import BaseSettings
 from scrapy.signalmanager import SignalManager
@@ -15,9 +16,6 @@ from scrapy.signalmanager import SignalManager
 from ..settings import ConfigError
 from ..stats import Stat
 from ..verdict import Verdict
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy import signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
+from twisted.internet.task import LoopingCall
 
 from ..deduplicator import Deduplicator
-from ..hosts.rules import Change
 from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
 from ..settings import Config, ConfigError
 from ..stats import CHANGES, PREFIX, Stat, plural, summary
@@ -29,12 +28,6 @@ from .pages import Pages
 from .tickets import Tickets
 from .workers import FAILURES, Access, Workers, pause
 
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import AsyncioLoopingCall
-    from twisted.internet.task import LoopingCall
-    from typing_extensions import Self
-
 AUDIT = "audit"  # the action, and the mark of its runs
 logger = logging.getLogger(__name__)
 
@@ -42,6 +35,7 @@ FLUSH_INTERVAL = 0.5  # seconds: a committed row is durable within one second
 SUMMARY_INTERVAL = 60.0
 CALM = 20  # a store on disk works again after this many syncs without an error, since a write may fail late
 _PASSING = "Items pass. Writes are kept in memory and tried again"
+_NO_MIRRORS = "%s and %s no longer mirror each other: pages are fetched from both again"
 _SHARED = object()  # the signal by which components find the shared state
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many
 
@@ -59,44 +53,40 @@ class NearDup:
         if config.dropped is not None and config.action == "drop":  # before the store, so that a bad URI opens none
             self.dropped = DroppedFeed(crawler, config.dropped, config.tag_field, self.count)
         jobs = job_dir(crawler.settings)
-        self._run_file = Path(jobs, "neardup.run") if jobs else None
-        """The file with the id of a run that can be paused."""
+        self._run_file = Path(jobs, "neardup.run") if jobs else None  # with the id of a run that can be paused
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run, writer=crawler.spider.name)
         self.dedup.store.backend.meet()
         self.access = Access(self.dedup, self._failed)
         self.pages = Pages(self)
         self.tickets = Tickets(self)
-        self.advisers: list[Adviser] = []
-        """Those that are asked before each fetch, in this order."""
+        self.advisers: list[Adviser] = []  # in the order in which they are asked
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
-        self._is_away = self._is_syncing = self._is_closing = self._is_full = False
+        self._is_away = self._is_syncing = self._is_closing = self._is_full = self._freezes = False
         self._calm = self._unjudged = self._summed = 0
         self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
-        self._freezes = False
         connect = crawler.signals.connect
         connect(self.itself, signal=_SHARED)
-        connect(self.spider_opened, signal=signals.spider_opened)
-        connect(self.spider_closed, signal=signals.spider_closed)
-        connect(self.engine_stopped, signal=signals.engine_stopped)
+        for name in ("spider_opened", "spider_closed", "engine_stopped"):
+            connect(getattr(self, name), signal=getattr(signals, name))
         if self.dropped:
             connect(self.dropped.close, signal=signals.spider_closed)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> NearDup:
         """Return the shared state of this crawl. Raise NotConfigured if NEARDUP_ENABLED is off."""
         for _, shared in crawler.signals.send_catch_log(_SHARED):
-            if isinstance(shared, cls):  # receivers of all signals answer too
+            if isinstance(shared, NearDup):  # receivers of all signals answer too
                 return shared
         try:
             return cls(crawler, crawl_config(crawler))
         except (ConfigError, ExtractorError, *FAILURES) as error:
-            _Shortened(str(error)).connect()
+            _Shortened(str(error))
             raise
 
-    def itself(self) -> Self:
+    def itself(self) -> NearDup:
         """Return this object, as the answer to the signal by which components find it."""
         return self
 
@@ -132,14 +122,14 @@ class NearDup:
         self.pages.withdraw_lost()
         await self.access.catch_up_all()
         await self._tell()
-        self._is_full = reason == "finished" and self.config.revisit != "skip"
-        is_paused = self._run_file is not None and reason != "finished"
-        if self.config.count_changes and not is_paused:
+        is_finished = reason == "finished"
+        self._is_full = is_finished and self.config.revisit != "skip"
+        if self.config.count_changes and (is_finished or not self._run_file):
             await self._count_changes()
         if left := len(self.access.late):
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)
         self.log_summary()
-        if self._run_file and reason == "finished":
+        if self._run_file and is_finished:
             self._run_file.unlink(missing_ok=True)
 
     async def engine_stopped(self) -> None:
@@ -158,11 +148,10 @@ class NearDup:
 
     def _run_stats(self) -> dict[str, int]:
         """Return the stats to store with the run, without their prefix, and the marks of the run."""
-        stats = {name: value for name, value in self.stats.get_stats().items() if name.startswith(PREFIX)}
+        stats = {name: value for name, value in self.stats.get_stats().items() if isinstance(value, int)}
         marks = {AUDIT: self.config.action == AUDIT, FULL: self._is_full}
-        return {name.removeprefix(PREFIX): value for name, value in stats.items() if isinstance(value, int)} | {
-            mark: 1 for mark, is_set in marks.items() if is_set
-        }
+        ours = {name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)}
+        return {**ours, **{mark: 1 for mark, is_set in marks.items() if is_set}}
 
     def sync(self) -> None:
         """Flush the store and read the rows of other processes, unless an earlier sync is still running."""
@@ -195,16 +184,19 @@ class NearDup:
             self.set("store/documents", count)
         if self.access.caught_up:
             self.set("store/caught_up", self.access.caught_up)
-        self._tell_of_rules(await self.access.ask(self.dedup.take_changes) or ())
+        for relation, in_force in await self.access.ask(self.dedup.take_changes) or ():
+            self.count("mirror_hosts/learned" if in_force else "mirror_hosts/dropped")
+            level, said = (logging.INFO, "%s and %s mirror each other") if in_force else (logging.WARNING, _NO_MIRRORS)
+            logger.log(level, said, *relation.sites)
 
     async def _count_changes(self) -> None:
         """Set the stats of the changes that this run found, and log them."""
         counts = await self.access.ask(self._changes)
-        for kind, count in (counts or {}).items():
+        if counts is None:
+            return
+        for kind, count in counts.items():
             self.stats.set_value(f"{PREFIX}{CHANGES}{kind}", count)
-        if counts is not None:
-            limit = "" if "gone" in counts else f". {NOT_FULL}"
-            logger.info("Changes: %s%s", in_words(counts), limit)
+        logger.info("Changes: %s%s", in_words(counts), "" if "gone" in counts else f". {NOT_FULL}")
 
     def _changes(self) -> dict[str, int]:
         store = self.dedup.store
@@ -212,24 +204,15 @@ class NearDup:
         run = next(run for run in store.runs() if run.id == store.run).with_stats(self._run_stats())
         return counted(changes(store, run), kinds_of(run))
 
-    def _tell_of_rules(self, changes: Iterable[Change]) -> None:
-        for relation, in_force in changes:
-            level = logging.INFO if in_force else logging.WARNING
-            self.count("mirror_hosts/learned" if in_force else "mirror_hosts/dropped")
-            what = "mirror" if in_force else "no longer mirror"
-            more = "" if in_force else ": pages are fetched from both again"
-            logger.log(level, "%s and %s %s each other%s", *relation.sites, what, more)
-
     # A failing store loses no item
 
     def _failed(self, error: Exception) -> None:
         """Count an error of the store or its disk, log the first one, and stop the crawl if NEARDUP_STORE_REQUIRED."""
         self.count("store/errors")
-        self._calm = 0
         if not self._is_away:
-            self._is_away = True
             what = "The crawl stops because of NEARDUP_STORE_REQUIRED" if self.config.store_required else _PASSING
             logger.warning("%s: %s", what, error)
+        self._is_away, self._calm = True, 0
         if self.config.store_required:
             self.close_spider("neardup_store_failed")
 
@@ -263,8 +246,7 @@ class NearDup:
 
     def number(self, name: Stat) -> int:
         """Return a count; 0 if there is none."""
-        counted: int = self.stats.get_value(PREFIX + name, 0)
-        return counted
+        return int(self.stats.get_value(PREFIX + name, 0))
 
     def log_summary(self) -> None:
         """Log the summary line of the crawl, with the rate since the last summary."""
@@ -304,9 +286,8 @@ def _is_look(crawler: Crawler) -> bool:
 class _Shortened(logging.Filter):
     """Replaces the traceback of an error that is about to be raised by its message, once, if a crawl can't start.
 
-    Scrapy does not handle an error of a component's `from_crawler`. So asyncio or Twisted logs fifty lines or more,
-    which do not help with a wrong setting or an unreadable store. The filter keeps no reference to the error, since
-    Twisted logs an error only when nothing refers to it any more.
+    Scrapy does not handle an error of a component's `from_crawler`, so asyncio or Twisted logs fifty lines or more. The
+    filter keeps no reference to the error, since Twisted logs an error only when nothing refers to it any more.
     """
 
     _loggers = (logging.getLogger("asyncio"), logging.getLogger("twisted"))
@@ -314,8 +295,6 @@ class _Shortened(logging.Filter):
     def __init__(self, message: str) -> None:
         super().__init__()
         self._message = message
-
-    def connect(self) -> None:
         for each in self._loggers:
             each.addFilter(self)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -18,8 +19,8 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
-from ..mirrors.advice import REDIRECT, SKIP, STOP, Advice, Alternative, Mirrors
-from .doors import Adviser, request_skipped
+from ..mirrors.advice import REDIRECT, STOP, Advice, Alternative, Mirrors
+from .doors import request_skipped
 from .extension import NearDup
 from .tickets import (
     AFTER_ALL,
@@ -38,10 +39,6 @@ from .tickets import (
     to_original,
 )
 
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from typing_extensions import Self
-
 logger = logging.getLogger(__name__)
 
 MOST_TRIED = 3  # the maximum number of copies that are tried for a dead link
@@ -57,19 +54,6 @@ DEAD = (
 )
 
 
-class KnownPages(Adviser):
-    """The built-in adviser: on URLs whose content is known, or follows from a rule on hosts."""
-
-    def __init__(self, neardup: NearDup, mirrors: Mirrors) -> None:
-        self._access = neardup.access
-        self._mirrors = mirrors
-
-    async def advise(self, request: Request) -> Advice | None:
-        if not is_plain(request):
-            return None
-        return await self._access.ask(self._mirrors.advise, request.url, redirects(request)[0])
-
-
 class AdvisedAgainst(IgnoreRequest):
     """A request is skipped or stopped on advice, so that nothing is sent in its place."""
 
@@ -81,19 +65,14 @@ class MirrorMiddleware:
         self.neardup = neardup
         self.config = neardup.config
         self._tickets = neardup.tickets
-        # An audit changes nothing, so it skips nothing.
-        self._skips = self.config.action != "audit"
-        self._rescues = self.config.dead_links and self.config.action != "audit"
-        self.mirrors = Mirrors(
-            neardup.dedup.store, neardup.config, neardup.dedup.matcher.reviews, neardup.dedup.deliveries
-        )
-        self._known = KnownPages(neardup, self.mirrors)
+        dedup = neardup.dedup
+        self._mirrors = Mirrors(dedup.store, self.config, dedup.matcher.reviews, dedup.deliveries)
         self._crawler = crawler
         self._has_cache = crawler.settings.getbool("HTTPCACHE_ENABLED")
         self._offsite: OffsiteMiddleware | None = None
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> MirrorMiddleware:
         o = cls(NearDup.from_crawler(crawler), crawler)
         crawler.signals.connect(o.engine_started, signal=signals.engine_started)
         return o
@@ -118,7 +97,7 @@ class MirrorMiddleware:
         return self._skip(request, advice)
 
     def _is_asked_about(self, request: Request) -> bool:
-        if not self._skips or not is_of_spider(request):
+        if self.config.action == "audit" or not is_of_spider(request):  # an audit changes nothing
             return False
         ticket = Ticket.of(request)
         if ticket.reason == AFTER_ALL or ticket.dead_link or ticket[:2] == (request.url, RECHECK):
@@ -127,27 +106,21 @@ class MirrorMiddleware:
 
     async def _advice(self, request: Request) -> Advice | None:
         """Return the advice of the first adviser that has any; None to send the request."""
-        for adviser in (*self.neardup.advisers, self._known):
+        advice = None
+        for adviser in self.neardup.advisers:
             try:
                 if advice := await adviser.advise(request):
-                    return None if self._is_doubted(request, advice) else advice
+                    break
             except Exception:
                 self.neardup.note_failed(adviser, request.url)
-        return None
-
-    def _is_doubted(self, request: Request, advice: Advice) -> bool:
-        """Return whether a request is sent against advice: a recheck proved it wrong, or this request is a recheck."""
-        if self._tickets.is_wrong(advice):
-            return True
-        if advice.action != SKIP or not self.mirrors.rechecks(request.url, advice.recheck):
-            return False
-        self._tickets.recheck(request, advice)
-        return True
+        if advice is None and is_plain(request):
+            advice = await self.neardup.access.ask(self._mirrors.advise, request.url, redirects(request)[0])
+        return None if advice is None or self._tickets.is_doubted(request, advice) else advice
 
     def _skip(self, request: Request, advice: Advice) -> NoReturn:
         self.neardup.count("requests/skipped")
-        self._crawler.signals.send_catch_log(request_skipped, request=request)
         self.neardup.count("bytes_saved", advice.size)
+        self._crawler.signals.send_catch_log(request_skipped, request=request)
         if advice.document:
             self._tickets.hold(request, advice.document, advice.size)
         by = BY.get(advice.known_by, f", by {advice.known_by}")
@@ -169,7 +142,7 @@ class MirrorMiddleware:
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         asked = Ticket.of(request).mirror_of
-        if asked and not _is_page(response):
+        if asked and (response.status != 200 or (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])):
             return self._restored(request, asked)
         if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
             return response
@@ -206,7 +179,8 @@ class MirrorMiddleware:
         )
 
     async def _rescue(self, request: Request, reason: str) -> Request | None:
-        if not self._rescues or not is_plain(request) or not is_of_spider(request):
+        is_off = self.config.action == "audit" or not self.config.dead_links
+        if is_off or not is_plain(request) or not is_of_spider(request):
             return None
         self.neardup.count("dead_links/seen")
         self._tickets.note_gone(request.url)
@@ -254,24 +228,16 @@ class MirrorMiddleware:
         """
         dedup = self.neardup.dedup
         link = dedup.store.resolve(url)
-        document = link.signature if link else None
-        if document and dedup.deliveries.is_delivered(document):
+        if link and link.signature and dedup.deliveries.is_delivered(link.signature):
             return 0.0, []
-        return link.seen if link and document else 0.0, list(self.mirrors.alternatives(url, tried))
+        return link.seen if link and link.signature else 0.0, list(self._mirrors.alternatives(url, tried))
 
     def _may_follow(self, request: Request, origin: str) -> bool:
         """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""
         spider = self._crawler.spider
-        if not is_safe(request.url, origin):
-            return False
         if self._offsite is None or spider is None or request.meta.get("allow_offsite"):
-            return True
-        return self._offsite.should_follow(request, spider)
+            return is_safe(request.url, origin)
+        return is_safe(request.url, origin) and self._offsite.should_follow(request, spider)
 
     def _log(self, message: str, **arguments: object) -> None:
         logger.debug(message, arguments, extra={"spider": self._crawler.spider})
-
-
-def _is_page(response: Response) -> bool:
-    """Return whether a response is a page: no error, no redirect, no meta refresh."""
-    return response.status == 200 and not (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])

@@ -13,7 +13,6 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 from lxml import etree
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.utils.datatypes import LocalCache
 
@@ -36,8 +35,6 @@ from ..text.urls import host
 from .tickets import AFTER_ALL, RECHECK, STAND_IN, Ticket, is_plain, redirects
 
 if TYPE_CHECKING:
-    from scrapy import Request
-
     from ..deduplicator import Claim
     from .extension import NearDup
 
@@ -63,19 +60,14 @@ class Page:
     def __init__(self, response: Response) -> None:
         request = response.request
         self.ticket = Ticket.of(request) if request else Ticket(response.url)
-        self.gives_one = False
-        """True if the response gave exactly one item, so that its URL is the item's own."""
-        self.gives_many = False
-        """True if the response had several documents, so that its URL is linked to none of them."""
-        self.is_unheld = False
-        """True if the response had content that is not held, so that its URLs are fetched again."""
-        self.given: set[Signature] = set()
-        """The documents that the response gave so far."""
+        self.gives_one = False  # exactly one item, so that the URL of the response is the item's own
+        self.gives_many = False  # several documents, so that the URL is linked to none of them
+        self.is_unheld = False  # had content that is not held, so that its URLs are fetched again
+        self.given: set[Signature] = set()  # the documents so far
         before, reasons = redirects(request) if request else ([], [])
+        # The URL of the response and the URLs that redirected to it, last redirect first.
         self.all_urls = (response.url, *reversed(before)) if request else ()
-        """The URL of the response and the URLs that redirected to it, last redirect first."""
-        self.urls = self.all_urls if request and is_plain(request) else ()
-        """The same; empty if the URL alone does not describe the request."""
+        self.urls = self.all_urls if request and is_plain(request) else ()  # which alone describe the request
         # A URL that returned a login page, an error page or a temporary redirect may return something else next time.
         is_lasting = all(reason in (301, 308) for reason in reasons)
         self._loose = self.urls if response.status >= 300 else () if is_lasting else self.urls[1:]
@@ -95,16 +87,12 @@ class Page:
         fetch = Fetch(place=response.url, body=response.body, encoding=encoding)
         if not self.urls:
             return fetch
-        tree = _tree(response)
-        claimed = tuple(_claimed(response, tree)) if tree else ()
-        loose = frozenset(self._loose)
-        return fetch._replace(urls=self.urls, loose=loose, size=len(response.body), tree=tree, claimed=claimed)
-
-
-def _claimed(response: Response, tree: Tree) -> Iterator[str]:
-    for link in canonical_links(tree.root):
-        with suppress(ValueError):  # not a URL
-            yield response.urljoin(link)
+        tree, claimed = _tree(response), []
+        for link in canonical_links(tree.root) if tree else ():
+            with suppress(ValueError):  # not a URL
+                claimed.append(response.urljoin(link))
+        loose, size = frozenset(self._loose), len(response.body)
+        return fetch._replace(urls=self.urls, loose=loose, size=size, tree=tree, claimed=tuple(claimed))
 
 
 def _tree(response: Response) -> Tree | None:
@@ -129,8 +117,8 @@ class ItemInHand:
         self.response = response
         self.page = page
         self.outer = outer
+        # The claim, or the document if the store did not answer; None if there is nothing to settle.
         self.claim: Claim | Document | None = None
-        """The claim, or the document if the store did not answer; None if there is nothing to settle."""
         self.is_judged = self.has_ended = False
         self._lost = lost
 
@@ -166,15 +154,13 @@ class Pages:
         self._ask = neardup.access.ask
         self._deliveries = neardup.dedup.deliveries
         self._pages: WeakKeyDictionary[Response, Page] = WeakKeyDictionary()
+        # The response of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
         self._origins: LocalCache[int, tuple[Any, ref[Response]]] = LocalCache(MOST)
-        """The response of each item by the `id()` of the item. The item is kept, so that no other item gets this id."""
         self._lost: deque[Claim] = deque()
+        # By held document: the pending claim of the first item of this run that repeats the document.
         self._delivering: dict[Signature, Claim] = {}
-        """By held document: the pending claim of the first item of this run that repeats the document."""
-        self._copies: LocalCache[str, bool] = LocalCache(COPIES)
-        """The URLs of copies, whose links may lead to new pages."""
-        self._recent: LocalCache[str, bool] = LocalCache(RECENT)
-        """The URLs of pages that linked to a new page."""
+        self._copies: LocalCache[str, bool] = LocalCache(COPIES)  # URLs, whose links may lead to new pages
+        self._recent: LocalCache[str, bool] = LocalCache(RECENT)  # URLs of pages that linked to a new page
         self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
 
     def connect(self) -> None:
@@ -258,15 +244,15 @@ class Pages:
         if (page := item.page) is None:
             return
         ticket, signature = page.ticket, (claim.match or claim).signature
-        is_first, is_again = not page.given, signature in page.given
-        page.given.add(signature)
-        if not is_first:
-            self._adjust_further(claim, page, is_again=is_again)
+        if page.given:
+            self._adjust_further(claim, page, is_again=signature in page.given)
+            page.given.add(signature)
             return
+        page.given.add(signature)
         if claim.match and (ticket.dead_link or ticket.reason == AFTER_ALL):
             await self._adjust_stand_in(claim, claim.match.signature)
         if ticket.dead_link:
-            await self._adjust_rescue(claim, item, ticket)
+            await self._count_rescue(claim, ticket.dead_link)
         if ticket.reason == RECHECK and claim.verdict.status == "unique":
             self._neardup.tickets.fail(ticket)
 
@@ -290,30 +276,26 @@ class Pages:
             claim.verdict = replace(claim.verdict, status="revisit")
             claim.is_successor = bool(await self._ask(self._deliveries.is_deserted, document))
 
-    async def _adjust_rescue(self, claim: Claim, item: ItemInHand, ticket: Ticket) -> None:
+    async def _count_rescue(self, claim: Claim, link: str) -> None:
         """Count a dead link as rescued if a copy has the content of the link's last fetch, else as unconfirmed."""
-        dead = await self._ask(self._neardup.dedup.store.resolve, str(ticket.dead_link))
-        same = bool(claim.match and dead and claim.match.signature is dead.signature)
-        if item.response and item.response.request:
-            ticket._replace(rescued=same).put(item.response.request)
-        self._neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
+        dead = await self._ask(self._neardup.dedup.store.resolve, link)
+        is_same = claim.match and dead and claim.match.signature is dead.signature
+        self._neardup.count("dead_links/rescued" if is_same else "dead_links/unconfirmed")
 
     # The outcome of an item
 
     def _item_scraped(self, response: Response | None) -> None:
-        item = self._end(response)
-        if item is None:
+        if (item := self._end(response)) is None:
             self._warn(_NO_OUTCOME)
-        elif isinstance(item.claim, Document):
+            return
+        if isinstance(item.claim, Document):
             self._neardup.access.take_in_later(item.claim)
         elif item.claim:
             self.commit(item)
-        if item:
-            item.let_go()
+        item.let_go()
 
     def _item_lost(self, response: Response | None) -> None:
-        item = self._end(response)
-        if item is None:
+        if (item := self._end(response)) is None:
             return
         claim, item.claim = item.claim, None
         if claim and not isinstance(claim, Document):
@@ -388,11 +370,10 @@ class Pages:
         """Note that a page had an item that is not held, so that its URLs are fetched again."""
         if page:
             page.is_unheld = True
-        self._keep_fetching(Document(aliases=page.urls if page else ()))
+            self._keep_fetching(*page.urls)
 
-    def _keep_fetching(self, document: Document) -> None:
-        """Fetch the URLs of a document from now on, although they may be known as copies."""
-        self._neardup.access.later(self._neardup.dedup.visits.keep_fetching, document)
+    def _keep_fetching(self, *urls: str) -> None:
+        self._neardup.access.later(self._neardup.dedup.visits.keep_fetching, Document(aliases=urls))
 
     def follow(self, request: Request) -> None:
         """Note that the page in the Referer header of a request has a link to a new page, as no dupefilter stopped it.
@@ -403,13 +384,13 @@ class Pages:
         if referer := (request.headers.get("Referer") or b"").decode(errors="replace"):
             self._recent[referer] = True
             if self._copies.pop(referer, None):
-                self._keep_fetching(Document(referer))
+                self._keep_fetching(referer)
 
     def _note_copy(self, claim: Claim) -> None:
         """If a page is a copy of a page on the same host, and has a link, keep fetching it."""
         url, original = claim.document.url, claim.match.signature.url if claim.match else None
         if claim.is_copy and url and host(url) == host(original or ""):
             if url in self._recent:
-                self._keep_fetching(Document(url))
+                self._keep_fetching(url)
             else:
                 self._copies[url] = True

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from asyncio import CancelledError
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from itemadapter import ItemAdapter
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
@@ -16,7 +17,6 @@ from ..deduplicator import PAUSES, Claim
 from ..document import Document
 from ..items import Record
 from ..stats import BY_DETECTOR, PREFIX, Stat
-from ..text.html import Page
 from ..verdict import Verdict
 from .doors import item_judged
 from .extension import NearDup
@@ -24,11 +24,6 @@ from .pages import ItemInHand, Pages
 from .tickets import disown
 from .warnings import Warnings
 from .workers import FAILURES, pause
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from typing_extensions import Self
-
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +52,7 @@ class ItemOrigins:
         self._pages = pages
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> ItemOrigins:
         return cls(NearDup.from_crawler(crawler).pages)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -96,13 +91,13 @@ class NearDupPipeline:
         self.neardup = neardup
         self._pages = neardup.pages
         self._untaggable: set[type] = set()
-        self._told: set[type] = set()
+        self._told: set[type] = set()  # whose roles were logged
         self._shown = 0
         self._send = neardup.crawler.signals.send_catch_log
         self._warnings = Warnings(neardup.config, neardup.crawler.signals)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> NearDupPipeline:
         neardup = NearDup.from_crawler(crawler)
         neardup.pages.connect()
         return cls(neardup)
@@ -133,11 +128,13 @@ class NearDupPipeline:
         record = Record.of(item, self.neardup.config, self._pages.fetch(in_hand))
         if record is None:
             return None
-        self._tell_of_roles(type(item), record)
-        return record.document(await self._read(record))
+        if type(item) not in self._told:
+            self._told.add(type(item))
+            logger.info("Items of type %s: %s", type(item).__name__, record.roles_in_words())
+        workers = self.neardup.workers
+        return record.document({html: await workers.read(html) for html in record.pages()} if workers.reads else {})
 
     async def _claim(self, document: Document | None, in_hand: ItemInHand) -> Claim | None:
-        """Claim the document of an item. If it repeats a pending document, wait for the outcome of the pending one."""
         if document is None or not (document.lines or document.site):
             self.neardup.count("no_text")
             self._pages.fetch_again(in_hand.page)
@@ -166,27 +163,16 @@ class NearDupPipeline:
             claim = await access.claim(document)
         return claim
 
-    def _tell_of_roles(self, kind: type, record: Record) -> None:
-        """Log the role of each field of the first item of each type."""
-        if kind not in self._told:
-            self._told.add(kind)
-            logger.info("Items of type %s: %s", kind.__name__, record.roles_in_words())
-
-    async def _read(self, record: Record) -> dict[str, Page]:
-        """Extract the main text of an item's HTML in a worker, if the extractor is heavy."""
-        workers = self.neardup.workers
-        return {html: await workers.read(html) for html in record.pages()} if workers.reads else {}
-
     def _count(self, claim: Claim) -> None:
-        verdict = claim.verdict
-        self.neardup.count("documents")
+        count, verdict = self.neardup.count, claim.verdict
+        count("documents")
+        count(_COUNTED[verdict.status])
         if claim.document.thin:
-            self.neardup.count("thin")
+            count("thin")
         if claim.document.scripted:
-            self.neardup.count("scripted")
-        self.neardup.count(_COUNTED[verdict.status])
+            count("scripted")
         if verdict.changed and self.neardup.config.revisit != "keep":
-            self.neardup.count("changed")
+            count("changed")
         if verdict.status == "duplicate":
             self.neardup.stats.inc_value(f"{PREFIX}{BY_DETECTOR}{verdict.detector}")
 

@@ -26,7 +26,8 @@ from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
 
-from ..mirrors.advice import Advice
+from ..fingerprints.hashes import hash_text
+from ..mirrors.advice import SKIP, Advice
 from ..signature import Signature
 from ..text.urls import canonical_url, host, is_private
 
@@ -61,8 +62,6 @@ class Ticket(NamedTuple):
     """For a recheck: the reason for the skip, which fails if the page is no copy."""
     inherited: int = 0
     """The number of redirects in the meta that belong to another request, from which a spider copied the meta."""
-    rescued: bool | None = None
-    """For a dead link: True if the item has the content that the link had."""
 
     @classmethod
     def of(cls, request: Request) -> Ticket:
@@ -114,7 +113,7 @@ def disown(request: Request) -> None:
         for name in _AS_IS if ticket.mirror_of else ():
             request.meta.pop(name, None)
         ticket = Ticket(request.url)
-    ticket = ticket._replace(inherited=inherited, rescued=None)
+    ticket = ticket._replace(inherited=inherited)
     if ticket != Ticket(request.url):
         ticket.put(request)
 
@@ -209,10 +208,10 @@ class Tickets:
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
+        # The requests that were skipped for a document, with the size of each URL's last response in bytes.
         self._waiting: OrderedDict[Signature, list[tuple[Request, int]]] = OrderedDict()
-        """The requests that were skipped for a document, with the size of each URL's last response in bytes."""
+        # Documents for which a request was sent after all, and may not have returned them.
         self._tried: WeakSet[Signature] = WeakSet()
-        """Documents for which a request was sent after all, and may not have returned them."""
         self._count = 0
         self._is_asking = False
         self._gone: LocalCache[str, bool] = LocalCache(MOST_GONE)
@@ -279,7 +278,7 @@ class Tickets:
         for request, size in requests:
             self._count -= 1
             self._neardup.count("requests/sent_after_all")
-            ticket_for(request, AFTER_ALL).put(request)
+            _ticket_for(request, AFTER_ALL).put(request)
             self._crawl(request, size)
 
     def _crawl(self, request: Request, size: int) -> None:
@@ -290,20 +289,27 @@ class Tickets:
 
     # Rechecks
 
-    def recheck(self, request: Request, advice: Advice) -> None:
-        """Note that a request is sent although the advice is to skip it."""
+    def is_doubted(self, request: Request, advice: Advice) -> bool:
+        """Return whether a request is sent against advice: a recheck proved it wrong, or this request is a recheck.
+
+        The share of rechecks is NEARDUP_RECHECK or, if it is larger, that of the advice. If NEARDUP_RECHECK is 0, no
+        request is a recheck.
+        """
+        reason, least = _reason(advice), self._neardup.config.recheck
+        if reason in self._wrong:
+            return True
+        share = max(least, advice.recheck) if least and advice.action == SKIP else 0.0
+        if not is_in_share(request.url, self._neardup.dedup.store.run, share):
+            return False
         self._neardup.count("requests/rechecked")
-        ticket_for(request, RECHECK)._replace(tested=_reason(advice) if advice.url else "").put(request)
+        _ticket_for(request, RECHECK)._replace(tested=reason if advice.url else "").put(request)
+        return True
 
     def fail(self, ticket: Ticket) -> None:
         """Note that a recheck returned content that is not held. Its reason causes no more skips in this run."""
         self._neardup.count("requests/wrongly_skipped")
         if ticket.tested:
             self._wrong[ticket.tested] = True
-
-    def is_wrong(self, advice: Advice) -> bool:
-        """Return whether a recheck failed that had the same reason as this advice."""
-        return _reason(advice) in self._wrong
 
     # Dead links
 
@@ -316,7 +322,12 @@ class Tickets:
         return canonical_url(url) in self._gone or _place(url) in self._gone
 
 
-def ticket_for(request: Request, reason: str) -> Ticket:
+def is_in_share(url: str, run: str, share: float) -> bool:
+    """Return whether a URL is in a share of all URLs, from 0 to 1. The share has other URLs in each run."""
+    return hash_text(canonical_url(url) + run) / 2**64 < share
+
+
+def _ticket_for(request: Request, reason: str) -> Ticket:
     """Return a ticket with which a request is sent to its own URL; it stays a detour if it is one."""
     ticket = Ticket.of(request)
     if ticket.url != request.url:

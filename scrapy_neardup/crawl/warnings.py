@@ -8,7 +8,10 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from scrapy.signalmanager import SignalManager
+from scrapy.utils.datatypes import LocalCache
 
 from ..deduplicator import Claim
 from ..document import Document
@@ -21,9 +24,6 @@ from ..text.urls import host
 from ..verdict import named
 from .doors import item_judged
 
-if TYPE_CHECKING:
-    from scrapy.signalmanager import SignalManager
-
 logger = logging.getLogger(__name__)
 
 ITEMS = 20  # items that must be counted before a warning
@@ -33,7 +33,7 @@ SHARE = 0.05  # more than this share are copies of one original
 # The maximum number of counted originals of a host. When it is reached, the larger half is kept. This is enough, since
 # fewer than 20 originals can have more than SHARE of the documents.
 ORIGINALS = 40
-HOSTS = 256  # the maximum number of counted hosts
+HOSTS = 256  # the maximum number of counted hosts; the oldest are forgotten
 _SHOWN = 80  # the maximum number of characters of a title in a message
 
 
@@ -43,10 +43,10 @@ class Warnings:
     def __init__(self, config: Config, signals: SignalManager) -> None:
         self._items = self._textless = self._located = self._homeless = 0
         self._documents = self._compared = self._others = 0
+        # By fact: the number of documents that only this fact keeps apart from an earlier one with their text.
         self._lone: Counter[int] = Counter()
-        """By fact: the number of documents that only this fact keeps apart from an earlier one with their text."""
+        # The fields that the settings name and no item had so far.
         self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")
-        """The fields that the settings name and no item had so far."""
         if config.url_field != Config().url_field:
             self._missing[config.url_field] = "NEARDUP_URL_FIELD"
         self._of_items: list[Callable[[Any, Document | None], str]] = [
@@ -148,36 +148,30 @@ class Crowds:
     """Counts, for each host, the documents that are copies of few originals."""
 
     def __init__(self) -> None:
-        self._documents: Counter[str] = Counter()
-        """The number of documents of each host."""
-        self._copies: dict[str, Counter[str]] = {}
-        """The number of copies of each original, by host."""
+        # By host: the number of copies of each original and, under "", of all documents, which is never the smaller.
+        self._hosts: LocalCache[str, Counter[str]] = LocalCache(HOSTS)
 
     def warning(self, claim: Claim) -> str:
         url, original = claim.document.url, claim.verdict.duplicate_of
         if not url or not (name := host(url)):
             return ""
-        if len(self._documents) >= HOSTS:
-            self._documents = Counter(dict(self._documents.most_common(HOSTS // 2)))
-            self._copies = {each: copies for each, copies in self._copies.items() if each in self._documents}
-        self._documents[name] += 1
+        if (counts := self._hosts.get(name)) is None:
+            counts = self._hosts[name] = Counter()
+        counts[""] += 1
         if claim.verdict.status == "duplicate" and original:
-            copies = self._copies.get(name, Counter())
-            if len(copies) >= ORIGINALS:
-                copies = Counter(dict(copies.most_common(ORIGINALS // 2)))
-            copies[original] += 1
-            self._copies[name] = copies
-        elif self._documents[name] not in (ITEMS, PAGES):  # no original has more copies than before
+            counts[original] += 1
+            for each, _ in counts.most_common()[ORIGINALS // 2 :] if len(counts) > ORIGINALS else ():
+                del counts[each]
+        elif counts[""] not in (ITEMS, PAGES):  # no original has more copies than before
             return ""
-        return _crowded(name, self._documents[name], self._copies.get(name, Counter()))
+        return _crowded(name, counts)
 
 
-def _crowded(name: str, documents: int, copies: Counter[str]) -> str:
-    if documents < ITEMS or not copies:
-        return ""
-    [(original, count), *_] = largest = copies.most_common(FEW)
+def _crowded(name: str, counts: Counter[str]) -> str:
+    [(_, documents), *largest] = counts.most_common(1 + FEW)
+    original, count = largest[0] if largest else ("", 0)
     is_wall = documents >= PAGES and count > SHARE * documents
-    if not is_wall and 2 * sum(each for _, each in largest) <= documents:
+    if not is_wall and not _is_most(sum(each for _, each in largest), documents):
         return ""
     return (
         f"{count} of {documents} documents of {name} are copies of {original}. Check whether they have the same"

@@ -74,14 +74,12 @@ class Access:
     """
 
     def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
-        self.caught_up = 0
-        """The number of claimed late documents, whose items passed while the store did not answer."""
+        self.caught_up = 0  # late documents that were claimed, whose items passed while the store did not answer
         self._dedup = dedup
         self._failed = failed
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
         self._claims: deque[tuple[Document, Future[Claim]]] = deque()
-        self.late: deque[Document] = deque()
-        """Late documents that wait to be claimed."""
+        self.late: deque[Document] = deque()  # which wait to be claimed
         self._late_size = self._asked = 0
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -226,17 +224,14 @@ class Workers:
 
     def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
         self._detectors = list(filter(is_heavy, detectors))
-        self.reads = bool(count) and is_heavy_extractor(extractor)
-        """True if worker processes extract main texts."""
-        self.signs = bool(count and self._detectors)
-        """True if worker processes compute fingerprints."""
+        self.reads = bool(count) and is_heavy_extractor(extractor)  # whether processes extract main texts
+        self.signs = bool(count and self._detectors)  # whether processes compute fingerprints
         self._given = (self._detectors, extractor if self.reads else BUILTIN)
-        self._count = count if self._detectors or self.reads else 0
+        self._count = count
         self._processes: Processes | None = None
         self._turns = DeferredSemaphore(max(1, self._count * QUEUED))
         self._broken, self._broken_until = "", 0.0
-        self.restarts = 0
-        """The number of times that a process died and was replaced."""
+        self.restarts = 0  # how often a process died and was replaced
         reason = "is heavy, so it has to be"
         if count:
             check_can_be_sent("NEARDUP_DETECTORS", reason, {each.name: each for each in self._detectors})
@@ -245,7 +240,7 @@ class Workers:
 
     async def prepare(self, document: Document) -> None:
         """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise WorkerError."""
-        if self._count and self._detectors:
+        if self._detectors and self._count:
             document.ready.update(await self._made(_fingerprints, document))
 
     async def read(self, html: str) -> Page:
@@ -255,11 +250,16 @@ class Workers:
     async def _made(self, function: Callable[[Any, Any], T], of: Document | str) -> T:
         await maybe_deferred_to_future(self._turns.acquire())
         try:
-            return await self._tried(function, of)
+            for _ in range(2):
+                if (made := await self._tried(function, of)) is not None:
+                    return made
         finally:
             self._turns.release()
+        name = of.url if isinstance(of, Document) else f"a page of {len(of)} characters"
+        raise WorkerError(f"the worker process died twice on {name}")
 
-    async def _tried(self, function: Callable[[Any, Any], T], of: Document | str, attempts: int = 2) -> T:
+    async def _tried(self, function: Callable[[Any, Any], T], of: Document | str) -> T | None:
+        """Return the result of a function in a worker process; None if the process died."""
         if not self._count:
             raise WorkerError("the crawl is at its end")
         if time.monotonic() < self._broken_until:
@@ -271,18 +271,11 @@ class Workers:
             if not error.died:
                 raise WorkerError(str(error)) from error
             self.restarts += 1
-            self._check_start(error)
+            if error.at_start:  # start no others for `RETRY` seconds
+                self._broken, self._broken_until = f"a new process died at once: {error}", time.monotonic() + RETRY
+                raise WorkerError(self._broken) from error
             logger.warning("A worker process died and is replaced: %s", error)
-        if attempts > 1:
-            return await self._tried(function, of, attempts - 1)
-        name = of.url if isinstance(of, Document) else f"a page of {len(of)} characters"
-        raise WorkerError(f"the worker process died twice on {name}")
-
-    def _check_start(self, error: ProcessError) -> None:
-        """If a process could not start, start no others for `RETRY` seconds."""
-        if error.at_start:
-            self._broken, self._broken_until = f"a new process died at once: {error}", time.monotonic() + RETRY
-            raise WorkerError(self._broken) from error
+            return None
 
     def close(self) -> None:
         """Stop the processes at once."""

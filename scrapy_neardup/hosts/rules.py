@@ -18,9 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from ..text.urls import Place, Shape, canonical_url, counterpart, place, shape, site
 
-BOUND = 0.88
-"""The minimum confidence of a rule: that of 23 paths with equal content, and none with other content."""
-WARM_UP = 12  # the minimum number of equal or near documents for a rule, however low the bound
+BOUND = 0.88  # the minimum confidence of a rule: that of 23 paths with equal content, and none with other content
 WINDOW = 200  # the number of paths that count; older ones are dropped, so that a rule can be unlearned
 PENALTY = 10  # one different page weighs as much as this many equal ones
 RISK = 0.05  # the probability that the share of equal pages is below the confidence
@@ -56,21 +54,6 @@ def judge(*, same_text: bool, duplicate: bool, containment: float, tokens: int) 
     return Outcome.NEAR if duplicate else Outcome.DIFFERENT
 
 
-class Trial(NamedTuple):
-    """The result of the last comparison of two pages at corresponding paths of two hosts."""
-
-    outcome: Outcome
-    content: int
-    """An id of the held document. A document that is at several paths counts once."""
-    branch: int
-    holder: int
-    """The host that had the document first: 0 or 1, or NOBODY for a third host."""
-    seen: float
-    """Seconds since the epoch."""
-    claimed: bool = False
-    """True if the page named the URL of the held document as its canonical URL."""
-
-
 class Tally(NamedTuple):
     """The numbers of trials by outcome."""
 
@@ -86,19 +69,26 @@ NOBODY = 2
 
 
 class Row(NamedTuple):
-    """A trial as it is stored, with JSON types. All evidence consists of the rows of all processes and runs."""
+    """A trial: the result of the last comparison of two pages at corresponding paths of two hosts, as it is stored.
+
+    All evidence consists of the rows of all processes and runs.
+    """
 
     sites: tuple[str, str]
     prefixes: tuple[str, str]
     endings: tuple[str, str]
     path: int
-    """The hash of the path. The following fields are as in `Trial`."""
+    """The hash of the path."""
     outcome: int
     content: int
+    """An id of the held document. A document that is at several paths counts once."""
     branch: int
     holder: int
+    """The host that had the document first: 0 or 1, or NOBODY for a third host."""
     seen: float
+    """Seconds since the epoch."""
     claimed: bool = False
+    """True if the page named the URL of the held document as its canonical URL."""
 
 
 @dataclass(eq=False, slots=True)
@@ -107,7 +97,7 @@ class Relation:
 
     sites: tuple[str, str]
     shape: Shape
-    trials: dict[int, Trial] = field(default_factory=dict)
+    trials: dict[int, Row] = field(default_factory=dict)
     """Trials by the hash of the path, in the order of their last visits."""
     tally: Tally = NOTHING
     confidence: float = 0.0
@@ -115,10 +105,6 @@ class Relation:
     """The time of the last trial with equal content, in seconds since the epoch."""
     in_force: bool = False
     _branches: Counter[int] = field(default_factory=Counter)
-
-    def has_enough(self, bound: float, warm_up: int) -> bool:
-        """Return whether the evidence is enough for a rule, given the minimum confidence and number of pages."""
-        return self.tally.same + self.tally.near >= warm_up and self.confidence >= bound
 
     def name(self, side: int) -> str:
         """Return a host with the prefix and the ending of its URLs, such as `b.example/m/…` or `a.example/….html`."""
@@ -140,28 +126,27 @@ class Relation:
     def _seen_from(self, side: int) -> Shape:
         return self.shape.flip() if side else self.shape
 
-    def row(self, path: int, trial: Trial) -> Row:
-        """Return the stored form of a trial."""
-        return Row(self.sites, *self.shape, path, **trial._asdict())
+    def add(self, rows: Iterable[Row]) -> bool:
+        """Add trials, which must be sorted oldest first. Each trial replaces the earlier trial of its path.
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Add trials, which must be sorted oldest first. Each trial replaces the earlier trial of its path."""
+        Return whether the rule came into force or was dropped.
+        """
         for row in rows:
             self.trials.pop(row.path, None)
             if row.outcome != Outcome.UNKNOWN:
-                self.trials[row.path] = Trial(Outcome(row.outcome), *row[5:])
+                self.trials[row.path] = row
             if len(self.trials) > WINDOW:
                 del self.trials[next(iter(self.trials))]
-        self._count()
-
-    def _count(self) -> None:
-        same = {t.content: t for t in self.trials.values() if t.outcome is Outcome.SAME}
-        near = {t.content for t in self.trials.values() if t.outcome is Outcome.NEAR}
-        different = sum(t.outcome is Outcome.DIFFERENT for t in self.trials.values())
+        trials, before = self.trials.values(), self.in_force
+        same = {t.content: t for t in trials if t.outcome == Outcome.SAME}
+        near = {t.content for t in trials if t.outcome == Outcome.NEAR}
+        different = sum(t.outcome == Outcome.DIFFERENT for t in trials)
         self.tally = Tally(len(same), len(near), different, sum(t.claimed for t in same.values()))
         self.confidence = confidence(self.tally)
         self.confirmed = max((t.seen for t in same.values()), default=-math.inf)
         self._branches = Counter(t.branch for t in same.values())
+        self.in_force = self.confidence >= BOUND
+        return self.in_force != before
 
     def covers(self, place: Place) -> bool:
         """Return whether the evidence covers the directory of a place. Two hosts may share only some directories.
@@ -270,9 +255,7 @@ class Hosts:
     The known state of a URL takes precedence over a rule, so call `counterparts` only for unknown URLs.
     """
 
-    def __init__(self, *, bound: float = BOUND, warm_up: int = WARM_UP) -> None:
-        self._bound = bound
-        self._warm_up = warm_up
+    def __init__(self) -> None:
         self._by_site: dict[str, dict[_Key, Relation]] = {}
         self._count = 0
         self._met: dict[str, float] = {}
@@ -309,23 +292,21 @@ class Hosts:
             found = [*_retractions(relation, own, twins, now)]
             found += _trials(relation, url, look, now, claims, frame=bool(twins))
             rows += found
-            changes += self._add_evidence(relation, found)
+            if found and relation.add(found):
+                changes.append(Change(relation, relation.in_force))
         return changes, rows
 
     def load(self, rows: Iterable[Row]) -> list[Change]:
-        """Load stored evidence, in any order. Return changed rules. Loading a row twice changes nothing.
-
-        Rows may come from JSON, with lists in place of tuples.
-        """
+        """Load stored evidence, in any order. Return changed rules. Loading a row twice changes nothing."""
         found: dict[_Key, list[Row]] = {}
-        for row in sorted((Row(*row) for row in rows), key=lambda row: (row.seen, row.outcome)):  # retractions last
-            (first, second), shape = row.sites, Shape(*map(_pair, (row.prefixes, row.endings)))
-            found.setdefault(((first, second), shape), []).append(row)
-        return [change for key, rows in found.items() for change in self._add_evidence(self._relation(*key), rows)]
+        for row in sorted(rows, key=lambda row: (row.seen, row.outcome)):  # retractions last
+            found.setdefault((row.sites, Shape(row.prefixes, row.endings)), []).append(row)
+        loaded = [(self._relation(*key), trials) for key, trials in found.items()]
+        return [Change(relation, relation.in_force) for relation, trials in loaded if relation.add(trials)]
 
     def dump(self) -> list[Row]:
         """Return all evidence, oldest first."""
-        rows = (relation.row(*trial) for relation in self.relations() for trial in relation.trials.items())
+        rows = (row for relation in self.relations() for row in relation.trials.values())
         return sorted(rows, key=lambda row: row.seen)
 
     def counterparts(self, url: str, since: float = -math.inf) -> list[Counterpart]:
@@ -334,14 +315,14 @@ class Hosts:
         Rules that were last confirmed before `since`, in seconds since the epoch, are left out.
         """
         own = site(url)
-        fresh = (r for r in self._busiest(own) if r.confirmed >= since)
+        fresh = (r for r in self._busiest(own) if r.in_force and r.confirmed >= since)
         found = (self._apply(relation, url, own) for relation in fresh)
         return sorted(filter(None, found), key=lambda counterpart: -counterpart.confidence)
 
     def _apply(self, relation: Relation, url: str, own: str) -> Counterpart | None:
         side = relation.side(own)
         other, here = relation.counterpart(url, side), relation.place(url, side)
-        if not (relation.in_force and other and here and relation.covers(here)):
+        if not (other and here and relation.covers(here)):
             return None
         return Counterpart(other, relation.confidence, relation, self._leads(relation, 1 - side))
 
@@ -350,32 +331,22 @@ class Hosts:
         first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
         return relation.original() == side and first <= other
 
-    def meet(self, url: str, when: float) -> bool:
-        """Record that a page was seen at the time `when`. Return whether this is the earliest known time of its host.
+    def meet(self, name: str, when: float) -> bool:
+        """Record that a host was seen at the time `when`. Return whether this is its earliest known time.
 
         A host can't be a copy of a host that was first seen later.
         """
-        return self.meet_site(site(url), when)
-
-    def meet_site(self, name: str, when: float) -> bool:
-        """Record that a host was seen at the time `when`. Return whether this is its earliest known time."""
         known = self._met.get(name)
         is_news = len(self._met) < SITES if known is None else when < known
         if is_news:
             self._met[name] = when
         return is_news
 
-    def met(self) -> Iterable[tuple[str, float]]:
-        """Return each host with the time of its first page."""
-        return self._met.items()
-
     def known(self, url: str) -> list[Row]:
         """Return the evidence from comparisons of the page at a URL."""
         own = site(url)
-        places = (
-            (relation, relation.place(url, relation.side(own))) for relation in self._by_site.get(own, {}).values()
-        )
-        return [r.row(p.path, r.trials[p.path]) for r, p in places if p and p.path in r.trials]
+        places = ((r.trials, r.place(url, r.side(own))) for r in self._by_site.get(own, {}).values())
+        return [trials[here.path] for trials, here in places if here and here.path in trials]
 
     def retract(self, rows: Iterable[Row]) -> list[Row]:
         """Forget evidence. Return rows that must be stored, so that the evidence stays forgotten."""
@@ -387,18 +358,6 @@ class Hosts:
         """Return all relations, sorted by descending confidence, even if their rules are not in force."""
         once = {key: relation for known in self._by_site.values() for key, relation in known.items()}
         return sorted(once.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape))
-
-    def __len__(self) -> int:
-        """Return the number of relations."""
-        return self._count
-
-    def _add_evidence(self, relation: Relation, rows: list[Row]) -> list[Change]:
-        if not rows:
-            return []
-        before = relation.in_force
-        relation.add(rows)
-        relation.in_force = relation.has_enough(self._bound, self._warm_up)
-        return [Change(relation, relation.in_force)] if relation.in_force != before else []
 
     def _suspect(self, url: str, other: str) -> None:
         """Given two URLs of one document, add a relation of their hosts, if the URLs correspond."""
@@ -438,11 +397,6 @@ class Hosts:
         return list(known) if len(known) <= PER_PAGE else nlargest(PER_PAGE, known, key=_evidence)
 
 
-def _pair(names: Iterable[str]) -> tuple[str, str]:
-    first, second = names
-    return first, second
-
-
 def _evidence(relation: Relation) -> tuple[bool, int, float]:
     return relation.in_force, relation.tally.same, relation.confirmed
 
@@ -455,8 +409,8 @@ def _retractions(relation: Relation, own: str, twins: list[str], now: float) -> 
     side = relation.side(own)
     for here in filter(None, (relation.place(twin, side) for twin in twins)):
         trial = relation.trials.get(here.path)
-        if trial and trial.outcome is Outcome.DIFFERENT:
-            yield relation.row(here.path, trial._replace(outcome=Outcome.UNKNOWN, seen=now))
+        if trial and trial.outcome == Outcome.DIFFERENT:
+            yield trial._replace(outcome=Outcome.UNKNOWN, seen=now)
 
 
 def _trials(
@@ -479,5 +433,5 @@ def _trials(
         claimed = other in claims
         first = relation.sites[1 - side] if claimed else found.first or relation.sites[1 - side]
         holder = relation.side(first) if first in relation.sites else NOBODY
-        trial = Trial(found.outcome, found.content, here.branch, holder, now, claimed)
-        yield relation.row(here.path, trial)
+        pages = relation.sites, *relation.shape, here.path
+        yield Row(*pages, found.outcome, found.content, here.branch, holder, now, claimed)

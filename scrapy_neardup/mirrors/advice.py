@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from ..fingerprints.hashes import hash_text
 from ..hosts.rules import SHORT, Counterpart
 from ..matching.matcher import Preference
 from ..matching.reviews import Reviews
@@ -77,8 +76,8 @@ class Mirrors:
         self._reviews = reviews or Reviews(Config())
         self._deliveries = deliveries
         self._clock = clock
+        # Ids of documents. They stay placeholders, although their URLs get other documents in the course of a run.
         self._placeholders: set[str] = set()
-        """Ids of documents. They stay placeholders, although their URLs get other documents in the course of a run."""
 
     # Before the fetch
 
@@ -96,11 +95,8 @@ class Mirrors:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
         skips = self._config.skip_mirrors if link.is_copy else self._skip_revisits
-        if (
-            not skips
-            or (link.is_copy and self._preference.outranks(url, link.signature.url))
-            or self._is_placeholder(link.signature)
-        ):
+        is_preferred = link.is_copy and self._preference.outranks(url, link.signature.url)
+        if not skips or is_preferred or self._is_placeholder(link.signature):
             return None
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
 
@@ -114,18 +110,16 @@ class Mirrors:
         unheld: Advice | None = None
         for other, rule in self._counterparts(url):
             link = self._store.resolve(other)
-            if (
-                self._preference.outranks(url, other)
-                or (rule and not rule.is_original)
-                or self._is_apart(url, other, link)
-            ):
+            held = link.signature if link else None
+            is_apart = self._reviews.differ(url, other) or self._reviews.differ(url, held.url if held else None)
+            if is_apart or self._preference.outranks(url, other) or (rule and not rule.is_original):
                 continue
             known_by = "rule" if rule else "setting"
             if link is None:
                 unheld = unheld or Advice(self._config.unheld_mirrors, other, known_by=known_by, rule=rule)
-            elif link.signature and (rule is None or (self._is_sure(link) and self._may_stand_for_others(link))):
-                recheck, awaited = rule.recheck if rule else 0.0, self._awaited(link.signature)
-                return Advice(SKIP, link.signature.url, link.size, recheck, known_by, rule, awaited)
+            elif held and (rule is None or (self._is_sure(link) and self._may_stand_for_others(held))):
+                recheck = rule.recheck if rule else 0.0
+                return Advice(SKIP, held.url, link.size, recheck, known_by, rule, self._awaited(held))
         return unheld if self._config.unheld_mirrors != LEAVE else None
 
     def _awaited(self, document: Signature, link: Visit | None = None) -> Signature | None:
@@ -135,8 +129,9 @@ class Mirrors:
         is_alive = self._skip_revisits and self._clock() - self._deliveries.last(document) <= self._ttl
         return None if is_alive or self._deliveries.is_delivered(document) else document
 
-    def _may_stand_for_others(self, link: Visit) -> bool:
-        return link.signature is not None and _is_long(link.signature) and not self._is_placeholder(link.signature)
+    def _may_stand_for_others(self, document: Signature) -> bool:
+        """Return whether a text is long enough to contradict a wrong rule, and no placeholder."""
+        return document.sketch.tokens >= SHORT and not self._is_placeholder(document)
 
     def _is_placeholder(self, document: Signature) -> bool:
         """Return whether a text is too short to be the own text of pages at so many paths, as with a login wall.
@@ -149,13 +144,6 @@ class Mirrors:
             if len(paths) >= min(MANY, max(2, 1 + round(document.sketch.tokens / SHORT))):
                 self._placeholders.add(document.id)
         return document.id in self._placeholders
-
-    def rechecks(self, url: str, share: float = 0.0) -> bool:
-        """Return whether a URL is in the share of URLs that is fetched anyway. Each run selects different URLs.
-
-        The share is NEARDUP_RECHECK or, if it is larger, `share`. If NEARDUP_RECHECK is 0, no URL is rechecked.
-        """
-        return is_in_share(url, self._store.run, max(self._config.recheck, share) if self._config.recheck else 0.0)
 
     # After a failed fetch
 
@@ -198,39 +186,19 @@ class Mirrors:
 
         Those by NEARDUP_MIRROR_HOSTS come first, with None as the rule.
         """
-        named = self._named(url)
-        if named:
+        if named := self._named(url):
             yield named, None
         since = self._clock() - self._ttl
         for rule in self._store.hosts.counterparts(url, since) if self._config.learn_hosts else ():
             yield _requestable(url, rule.url), rule
 
     def _named(self, url: str) -> str | None:
-        if not self._hosts or not site(url):
-            return None
-        parts = urlsplit(url)
-        for name in (_netloc(url), host(url)):
-            if original := self._hosts.get(name):
-                return parts._replace(netloc=original).geturl()
-        return None
+        names = (_netloc(url), host(url)) if self._hosts and site(url) else ()
+        original = next(filter(None, map(self._hosts.get, names)), None)
+        return urlsplit(url)._replace(netloc=original).geturl() if original else None
 
     def _is_sure(self, link: Visit) -> bool:
         return link.firm and self._clock() - link.seen <= self._ttl
-
-    def _is_apart(self, url: str, other: str, link: Visit | None) -> bool:
-        """Return whether a person judged the page at `url` different from the page or the last document at `other`."""
-        held = link.signature.url if link and link.signature else None
-        return self._reviews.differ(url, other) or self._reviews.differ(url, held)
-
-
-def is_in_share(url: str, run: str, share: float) -> bool:
-    """Return whether a URL is in a share of all URLs, from 0 to 1. The share has other URLs in each run."""
-    return hash_text(canonical_url(url) + run) / 2**64 < share
-
-
-def _is_long(signature: Signature) -> bool:
-    """Return whether a text is long enough to contradict a wrong rule."""
-    return signature.sketch.tokens >= SHORT
 
 
 def _requestable(url: str, counterpart: str) -> str:

@@ -54,12 +54,8 @@ def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: b
             list(clusters.values()),
             dedup.matcher.compared / (len(rows) or 1),
             len(rows) / seconds,
-            sum(map(_size, dedup.store.signatures())) / (len(dedup) or 1),
+            sum(len(signature.record) for signature in dedup.store.signatures()) / (len(dedup) or 1),
         )
-
-
-def _size(signature: Signature) -> int:
-    return len(signature.record)
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
@@ -69,18 +65,11 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
     return {
         "detectors": [part if isinstance(part, str) else part.name for part in config.detectors],
         **{name: labelled.score(predicted, mode)._asdict() for name, mode in MODES.items()},
-        "adjusted_rand": round(labelled.agreement(predicted, MODES["strict"]), 4),
         "candidates_per_document": round(outcome.candidates, 3),
         "documents_per_second": round(outcome.rate),
         "bytes_per_document": round(outcome.size),
         "found": labelled.found(predicted),
     }
-
-
-def contestants(together: Config, alone: Sequence[Any]) -> list[Config]:
-    """Return a configuration for each detector in `alone`, then the configuration `together`."""
-    configs = [replace(together, detectors=(part,)) for part in dict.fromkeys(alone)]
-    return configs if configs[-1:] == [together] else [*configs, together]
 
 
 def shuffled(labelled: LabelledSet, seed: int) -> LabelledSet:

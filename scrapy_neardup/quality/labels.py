@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from ..feeds import FeedError, Feeds, Row
-from ..index.kinds import Unions
 
 Pair: TypeAlias = frozenset[Any]
 """The ids of two documents."""
@@ -99,7 +98,8 @@ class LabelledSet:
             if len(pair) < 2:
                 raise FeedError(f"{pairs}, row {row.number}: {row.data['a']!r} is paired with itself")
             labels[pair] = str(_field(row, "label", pairs))
-        return cls(str(folder), {name: _without_id(row) for name, row in rows.items()}, labels)
+        fields = {name: {key: value for key, value in row.items() if key != "id"} for name, row in rows.items()}
+        return cls(str(folder), fields, labels)
 
     def score(self, predicted: Partition, mode: Mode) -> Score:
         """Return the score of the predicted clusters, counted over all pairs of documents that they join."""
@@ -114,32 +114,6 @@ class LabelledSet:
         total = Counter(self.labels.values())
         found = Counter(label for pair, label in self.labels.items() if predicted.joins(pair))
         return {label: (found[label], total[label]) for label in sorted(total)}
-
-    def agreement(self, predicted: Partition, mode: Mode) -> float:
-        """Return the adjusted Rand index of predicted clusters and the clusters that the labels form.
-
-        Unlike a score, the index leaves no pair out. A predicted pair that the mode ignores counts as wrong, unless
-        other pairs imply it.
-        """
-        unions: Unions[Any] = Unions()
-        for pair, label in self.labels.items():
-            if label in mode.right:
-                unions.join(*pair)
-        return adjusted_rand(predicted, Partition(unions.clusters()), len(self.rows))
-
-
-def adjusted_rand(a: Partition, b: Partition, documents: int) -> float:
-    """Return the adjusted Rand index of two clusterings of `documents` documents: 1 if equal, about 0 if random.
-
-    A document without a cluster counts as a cluster of its own. The index is 1.0 if neither clustering has a pair.
-
-    Hubert, Arabie 1985, Comparing partitions, equation 5.
-    """
-    both = _pairs(Counter((number, b.number[name]) for name, number in a.number.items() if name in b.number))
-    total = documents * (documents - 1) / 2
-    by_chance = a.pairs * b.pairs / total if total else 0.0
-    most = (a.pairs + b.pairs) / 2
-    return (both - by_chance) / (most - by_chance) if most > by_chance else 1.0
 
 
 def _pairs(sizes: Mapping[Any, int]) -> int:
@@ -161,10 +135,6 @@ def _id(row: Row, name: str, path: str) -> str | int:
     if not isinstance(value, (str, int)):
         raise FeedError(f"{path}, row {row.number}: {name} is {value!r}; allowed is text or a whole number")
     return value
-
-
-def _without_id(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "id"}
 
 
 def _existing(path: Path) -> str:

@@ -335,8 +335,8 @@ class Store:
         self._note(visit)
 
     def _note(self, visit: Visit | None) -> None:
-        if visit and visit.url and self.hosts.meet(visit.url, visit.seen):
-            self._news.met[site(visit.url)] = visit.seen
+        if visit and visit.url and self.hosts.meet(name := site(visit.url), visit.seen):
+            self._news.met[name] = visit.seen
         self._flush_in_time()
 
     def resolve(self, place: str) -> Visit | None:
@@ -561,7 +561,7 @@ class Store:
         self.hosts.load(trial for each in news for trial in each.trials)
         for each in news:
             for name, when in each.met.items():
-                self.hosts.meet_site(name, when)
+                self.hosts.meet(name, when)
             for name, fact, is_counter in each.counters:
                 self.counters.know(name, fact, is_counter=is_counter)
 
