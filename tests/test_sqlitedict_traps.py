@@ -91,7 +91,7 @@ def script(path: str, sql: str) -> None:
 def write(writer: Writer, *names: str) -> None:
     batch = Batch()
     for name in names:
-        batch.put(f"meta/{name}", {"name": name}, updates=False)
+        batch.put(f"meta/{name}", {"name": name}, "replace")
     writer.write(batch).result(60)
 
 
