@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...index.kinds import NEWEST
 from ...index.row_index import Place, Places, RowIndex, nearest_of
-from ..interface import Backend, Entry, Found, Question, Row
+from ..interface import Entry, Found, Question, Row
 from ..records import Postings, Record
 
 
-class MemoryBackend(Backend):
+class MemoryBackend:
     """A back end with its rows in a dictionary. The rows are lost when the process ends."""
 
     name = "in memory"
@@ -112,3 +112,11 @@ class MemoryBackend(Backend):
 
     def abandon(self) -> None:
         self.index.end()
+
+    # What is needed only for a file
+
+    def flush(self, *, wait: bool) -> None: ...
+    def reach(self) -> None: ...
+    def release_run(self, run: str) -> None: ...
+    def meet(self) -> None: ...
+    def compact(self) -> None: ...

@@ -81,10 +81,9 @@ class SqliteBackend(MemoryBackend):
         return found
 
     def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
-        numbers, keys = [], []
-        for place in places:
-            (keys if isinstance(place, str) else numbers).append(place)
-        found: dict[Place, Row] = {row.key: row for row in self.get(keys)}
+        some = list(places)
+        found: dict[Place, Row] = {row.key: row for row in self.get([each for each in some if isinstance(each, str)])}
+        numbers = [each for each in some if isinstance(each, int)]
         for number, stored, value in self._select("number, key, value", "number", numbers):
             if (record := self._rows.get(key := key_in(stored), value)) is not None:
                 found[number] = Row(key, record)
@@ -203,8 +202,8 @@ class SqliteBackend(MemoryBackend):
         """
         version = self._newest_version()
         first, last = self._own[0] if self._own else (self._writing_from(), 0)
-        query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT ?'
-        rows = self._db.execute(query, (self._known, first, AT_ONCE)).fetchall()
+        query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'
+        rows = self._db.execute(f"{query} {AT_ONCE}", (self._known, first)).fetchall()
         found: list[Row] = []
         for number, stored, value in rows:
             if number >= self._writing_from():  # asked after the rows were read, since a write says it before it ends

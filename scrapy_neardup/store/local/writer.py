@@ -26,10 +26,11 @@ from .database import LOCK_SECONDS, file_id, store_errors, stored_key
 AT_ONCE = 400  # rows in a statement, since SQLite accepts at least 999 parameters
 END = (1 << 63) - 1  # above the number of any row
 PATIENCE = 1.0  # seconds between two checks that the thread is alive
+_ROWS = 'INTO "{}" (key, value) VALUES '
 _VERBS = {
     "delete": ('DELETE FROM "{}" WHERE key IN (', "?", ")"),
-    "replace": ('REPLACE INTO "{}" (key, value) VALUES ', "(?,?)", ""),
-    "update": ('INSERT INTO "{}" (key, value) VALUES ', "(?,?)", " ON CONFLICT (key) DO UPDATE SET value = excluded.value"),
+    "replace": (f"REPLACE {_ROWS}", "(?,?)", ""),
+    "update": (f"INSERT {_ROWS}", "(?,?)", " ON CONFLICT (key) DO UPDATE SET value = excluded.value"),
 }
 
 
@@ -63,7 +64,7 @@ class Writer:
 
     Its replaced rows have the numbers from `first` on, in their order."""
 
-    def __init__(self, path: str, table: str, written: Callable[[Batch, int], object] = max) -> None:
+    def __init__(self, path: str, table: str, written: Callable[[Batch, int], object]) -> None:
         self.batch = Batch()
         """The batch to write next."""
         self.first = END
