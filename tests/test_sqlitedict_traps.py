@@ -53,7 +53,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def writer(path: str) -> Iterator[Writer]:
-    writer = Writer(path, "neardup")
+    writer = Writer(path, "neardup", max)
     yield writer
     ends(writer.close)
 
@@ -91,7 +91,7 @@ def script(path: str, sql: str) -> None:
 def write(writer: Writer, *names: str) -> None:
     batch = Batch()
     for name in names:
-        batch.put(f"meta/{name}", {"name": name}, updates=False)
+        batch.put(f"meta/{name}", {"name": name}, "replace")
     writer.write(batch).result(60)
 
 
@@ -196,7 +196,7 @@ def damaged(path: str, writer: Writer) -> str:
 
 
 def test_damaged_page_is_met_while_writing(damaged: str) -> None:
-    writer = Writer(damaged, "neardup")
+    writer = Writer(damaged, "neardup", max)
     for name in (f"39-020-{'x' * 200}", "0"):
         with pytest.raises(StoreError, match="malformed"):
             write(writer, name, "zz")

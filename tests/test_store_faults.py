@@ -494,7 +494,7 @@ def test_index_that_can_not_be_written_stays_in_memory(
     assert urls(path) == expected(*range(100))
 
 
-def full(self: LevelFiles, levels: object, samples: object) -> None:
+def full(self: LevelFiles, levels: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 

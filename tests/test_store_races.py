@@ -147,7 +147,7 @@ def test_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
-            LevelFiles(tmp_path).write([level], {})
+            LevelFiles(tmp_path).write([level])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list(tmp_path.iterdir()) == []

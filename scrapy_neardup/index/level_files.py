@@ -1,8 +1,7 @@
 """Write, read and remove files of an index. A file has one level, and is only a cache.
 
 A file is written aside, and renamed once it is whole. No file names another, and no process locks them, so several may
-make files of the same rows. Readers take those that cover the most rows. A file says which rows it covers, and carries
-samples of them, by which a reader can tell whether it belongs to a store. Opening a hostile file runs no code.
+make files of the same rows. Readers take those that cover the most rows. Opening a hostile file runs no code.
 """
 
 from __future__ import annotations
@@ -11,26 +10,21 @@ import mmap
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 
 from ..atomic import replacing
-from .row_index import Integers, Level, merged_entries
+from .row_index import Level, merged_columns
 
 CHECKED = 1 << 28  # bytes; the checksum of a file up to this size is compared when it is opened, in 0.1 s
 ABANDONED = 3600  # seconds after which a file that is not whole has been left by a killed process
 
-Samples: TypeAlias = Mapping[int, int]
-"""Some of the rows in a level: the hash of a row's key by its number."""
-
-_FORMAT = int.from_bytes(b"neardup\4", "little")
-_WORDS = 9  # of a head: format, first, last, rows, entries, samples; the checksums of the arrays, samples, and head
+_FORMAT = int.from_bytes(b"neardup\5", "little")
+_HEAD = 8 * 7  # bytes of 7 integers: format, first, last, rows, entries, the checksums of the arrays and of this head
 _NAME = re.compile(r"(\d{12,})-(\d{12,})-[\da-f]{8}\.idx")
 
 
@@ -45,7 +39,7 @@ class LevelFiles:
         names = ((file, _NAME.fullmatch(file.name)) for file in self.folder.glob("*.idx"))
         return {file: (int(match[1]), int(match[2])) for file, match in names if match}
 
-    def read(self, fits: Callable[[Level, Samples], bool], refuse: Callable[[Path, object], object]) -> list[Level]:
+    def read(self, fits: Callable[[Level], bool], refuse: Callable[[Path, object], object]) -> list[Level]:
         """Return levels of adjacent rows from number 1 on, as many as there are.
 
         `fits` tells whether a level belongs to the store. `refuse` is called with each file that does not, or that is
@@ -54,20 +48,23 @@ class LevelFiles:
         levels: list[Level] = []
         tried: set[Path] = set()
         while True:
-            after = levels[-1].last if levels else 0
-            files = {file: span for file, span in self.ranges().items() if span[0] == after + 1 and file not in tried}
+            first = levels[-1].last + 1 if levels else 1
+            files = {file: span for file, span in self.ranges().items() if span[0] == first and file not in tried}
             if not files:
                 return levels
             file = max(files, key=lambda file: files[file][1])
             tried.add(file)
             try:
-                levels.append(_fitting(file, files[file], fits))
+                level = read_level(file, check=file.stat().st_size <= CHECKED)
+                if (level.first, level.last) != files[file] or not fits(level):
+                    raise ValueError(f"{file.name} belongs to other rows")
+                levels.append(level)
             except FileNotFoundError:  # another process has just put another file in its place
                 pass
             except (OSError, ValueError) as error:
                 refuse(file, error)
 
-    def write(self, levels: Sequence[Level], samples: Samples) -> Level:
+    def write(self, levels: Sequence[Level]) -> Level:
         """Merge levels of adjacent rows into a file, and return the level that is mapped from it.
 
         Remove the files that it makes superfluous. Raise ValueError if a level is damaged, and OSError if the file
@@ -81,19 +78,15 @@ class LevelFiles:
         first, last = levels[0].first, levels[-1].last
         path = self.folder / f"{first:012d}-{last:012d}-{uuid4().hex[:8]}.idx"
         with replacing(path) as part:
-            _write(part, levels, np.array([*samples.items()], "<u8").reshape(-1, 2))
-        self._tidy(path, first, last)
-        return read_level(path, check=False)[0]
-
-    def _tidy(self, path: Path, first: int, last: int) -> None:
-        """Remove files of rows that `path` covers too, and what killed processes have left."""
+            _write(part, levels)
         for file, span in self.ranges().items():
             if first <= span[0] and span[1] <= last and file != path:
                 remove(file)
         for file in self.folder.glob("*.part"):
             with suppress(OSError):
                 if time.time() - file.stat().st_mtime > ABANDONED:
-                    file.unlink()
+                    remove(file)
+        return read_level(path, check=False)
 
 
 def remove(file: Path) -> None:
@@ -102,61 +95,40 @@ def remove(file: Path) -> None:
         file.unlink()
 
 
-def read_level(file: Path, *, check: bool) -> tuple[Level, Samples]:
-    """Map the level in a file, read-only, and return it with samples of its rows. With `check`, compare its checksum.
+def read_level(file: Path, *, check: bool) -> Level:
+    """Map the level in a file, read-only. With `check`, compare its checksum.
 
     Raise ValueError for damage or another format, and OSError if the file can't be opened.
     """
     with file.open("rb") as opened:
         size = file.stat().st_size
-        head = opened.read(8 * _WORDS)
-        words = np.frombuffer(head.ljust(8 * _WORDS, b"\0"), "<u8").tolist()
-        _, first, last, rows, entries, samples, checksum, of_samples, _ = words
-        if words[0] != _FORMAT or words[-1] != zlib.crc32(head[:-8]):
+        head = opened.read(_HEAD)
+        words = np.frombuffer(head.ljust(_HEAD, b"\0"), "<u8").tolist()
+        form, first, last, rows, entries, checksum, of_head = words
+        if form != _FORMAT or of_head != zlib.crc32(head[:-8]):
             raise ValueError(f"the head of {file.name} is damaged, or of another version")
-        if size != 8 * (_WORDS + 2 * samples + 2 * rows + entries):
+        if size != _HEAD + 8 * (2 * rows + entries):
             raise ValueError(f"{file.name} is damaged: its size is {size}")
         view = mmap.mmap(opened.fileno(), size, access=mmap.ACCESS_READ)
-    known = np.frombuffer(view, "<u8", 2 * samples, 8 * _WORDS).reshape(-1, 2)
-    at = 8 * (_WORDS + 2 * samples)
-    level = Level(
-        *(first, last, np.frombuffer(view, "<i8", rows, at), np.frombuffer(view, "<u8", rows, at + 8 * rows)),
-        np.frombuffer(view, "<u8", entries, at + 16 * rows),
-    )
+    numbers = np.frombuffer(view, "<i8", rows, _HEAD)
+    simhashes = np.frombuffer(view, "<u8", rows, _HEAD + 8 * rows)
+    level = Level(first, last, numbers, simhashes, np.frombuffer(view, "<u8", entries, _HEAD + 16 * rows))
     level.path, level.checksum = file, checksum
-    if zlib.crc32(known.data) != of_samples or (check and not level.is_intact()):
+    if check and not level.is_intact():
         raise ValueError(f"{file.name} is damaged: its checksum does not match")
-    return level, dict(known.tolist())
-
-
-def _fitting(file: Path, span: tuple[int, int], fits: Callable[[Level, Samples], bool]) -> Level:
-    """Return the level in a file. Raise ValueError if the file is damaged, or belongs to other rows."""
-    check = file.stat().st_size <= CHECKED
-    level, samples = read_level(file, check=check)
-    if (level.first, level.last) != span or not fits(level, samples):
-        raise ValueError(f"{file.name} belongs to other rows")
-    level.checksum = None if check else level.checksum
     return level
 
 
-def _write(path: str, levels: Sequence[Level], samples: Integers) -> None:
+def _write(path: str, levels: Sequence[Level]) -> None:
     """Write a file piece by piece, since levels may be larger than memory."""
     rows, entries = sum(map(len, levels)), sum(len(level.entries) for level in levels)
     checksum = 0
     with open(path, "wb") as file:
-        file.write(bytes(8 * _WORDS) + samples.tobytes())
-        for piece in _columns(levels):
+        file.write(bytes(_HEAD))
+        for piece in merged_columns(levels):
             data = np.ascontiguousarray(piece, piece.dtype.newbyteorder("<")).data
             file.write(data)
             checksum = zlib.crc32(data, checksum)
-        words = [_FORMAT, levels[0].first, levels[-1].last, rows, entries, len(samples), checksum]
-        head = np.array([*words, zlib.crc32(samples.data)], "<u8").tobytes()
+        head = np.array([_FORMAT, levels[0].first, levels[-1].last, rows, entries, checksum], "<u8").tobytes()
         file.seek(0)
-        file.write(head + np.array([zlib.crc32(head)], "<u8").tobytes())
-
-
-def _columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
-    """Yield the numbers, SimHashes and entries of merged levels, in pieces."""
-    yield from (level.numbers for level in levels)
-    yield from (level.simhashes for level in levels)
-    yield from merged_entries(levels)
+        file.write(head + zlib.crc32(head).to_bytes(8, "little"))

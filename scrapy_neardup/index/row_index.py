@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import chain, combinations
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ from .kinds import NEWEST
 Integers: TypeAlias = npt.NDArray[np.uint64]
 Place: TypeAlias = int | str
 """The number of a row, or its key until it has a number."""
+Posted: TypeAlias = tuple[int, "array[int]", int | None]
+"""The number of a row, its keys, of which 0 is none, and its SimHash or None."""
 Asked: TypeAlias = tuple[Mapping[int, int], int | None, int]
 """Keys, each with the maximum number of its rows; a SimHash or None, and the maximum Hamming distance from it."""
 
@@ -60,51 +62,44 @@ class Level:
         self.path: Path | None = None
         """The file that the level is mapped from."""
         self.checksum: int | None = None
-        """The checksum that the arrays must have, if it has not been compared."""
+        """The checksum of the arrays in that file."""
 
     def __len__(self) -> int:
         """Return the number of rows, including deleted ones."""
         return len(self.numbers)
 
     @classmethod
-    def made(
-        cls, span: tuple[int, int], numbers: Sequence[int], keys: Integers, of: Integers, near: dict[int, int]
-    ) -> Level:
-        """Build a level of rows with numbers in `span`, which may have gaps.
+    def of(cls, first: int, last: int, rows: Sequence[Posted]) -> Level:
+        """Build a level of rows with ascending numbers from `first` to `last`, which may have gaps."""
+        keys = np.frombuffer(b"".join([keys for _, keys, _ in rows]), np.uint64)
+        slots = np.arange(len(rows), dtype=np.uint64).repeat(np.array([len(keys) for _, keys, _ in rows], np.intp))
+        entries = keys >> np.uint64(64 - KEY_BITS) << np.uint64(SLOT_BITS) | slots
+        near = np.array([slot for slot, (_, _, simhash) in enumerate(rows) if simhash is not None], np.intp)
+        simhashes = np.array([simhash or 0 for _, _, simhash in rows], np.uint64)
+        own = near_postings(simhashes[near], BLOCKS - 1) | near.astype(np.uint64)[:, None]
+        numbers = np.array([number for number, _, _ in rows], np.int64)
+        return cls(first, last, numbers, simhashes, np.unique(np.append(entries[keys > 0], own)))
 
-        `numbers` has the row number in each slot, `of` the slot of each key, and `near` the SimHashes by slot.
-        """
-        slots, simhashes = np.array([*near], np.uint64), np.array([*near.values()], np.uint64)
-        own = near_postings(simhashes, BLOCKS - 1) | slots[:, None]
-        entries = np.append(keys >> np.uint64(64 - KEY_BITS) << np.uint64(SLOT_BITS) | of, own)
-        entries.sort()
-        is_new = np.append(True, entries[1:] != entries[:-1])[: len(entries)]
-        by_slot = np.zeros(len(numbers), np.uint64)
-        by_slot[slots.astype(np.intp)] = simhashes
-        return cls(*span, np.array(numbers, np.int64), by_slot, entries[is_new])
-
-    @classmethod
-    def merged(cls, levels: Sequence[Level]) -> Level:
-        """Merge levels with adjacent ranges of rows into one level in memory."""
-        numbers = np.concatenate([level.numbers for level in levels])
-        simhashes = np.concatenate([level.simhashes for level in levels])
-        return cls(levels[0].first, levels[-1].last, numbers, simhashes, np.concatenate([*merged_entries(levels)]))
-
-    def columns(self) -> Iterator[npt.NDArray[np.int64] | Integers]:
-        """Yield the arrays in the order in which a file has them."""
-        yield from (self.numbers, self.simhashes, self.entries)
+    def has(self, rows: Sequence[Posted], slots: Sequence[int]) -> bool:
+        """Return whether the level has all entries of these rows in these slots."""
+        entries = Level.of(0, 0, rows).entries
+        wanted = entries & ~np.uint64(_SLOTS) | np.array(slots, np.uint64)[entries & np.uint64(_SLOTS)]
+        places = np.searchsorted(self.entries, wanted)
+        return len(wanted) == 0 or bool(np.array_equal(self.entries[places.clip(max=len(self.entries) - 1)], wanted))
 
     def is_intact(self) -> bool:
-        """Return whether the arrays have the checksum that they must have, if any."""
+        """Return whether the arrays have the checksum of the file, if the level is of one."""
         found = 0
-        for column in self.columns() if self.checksum is not None else ():
+        for column in (self.numbers, self.simhashes, self.entries) if self.checksum is not None else ():
             found = zlib.crc32(column.data, found)
         return found == (self.checksum or 0)
 
-    def find(self, probes: array[int]) -> bytes:
+    def find(self, probes: array[int]) -> list[list[int]]:
         """Return triples of integers: the place of a probe, a row number, and its Hamming distance (see `_find`)."""
         find = native.compiled.find if native.compiled else _find
-        return find(self.entries, self.numbers, self.simhashes, probes)
+        found = find(self.entries, self.numbers, self.simhashes, probes)
+        triples: list[list[int]] = np.frombuffer(found, np.int64).reshape(-1, 3).tolist() if found else []
+        return triples
 
     def count(self, key: int) -> int:
         """Return the number of rows that have a key."""
@@ -122,9 +117,6 @@ class Places(NamedTuple):
     """The Hamming distances of near SimHashes by place, oldest first."""
 
 
-NOTHING = Places({}, {})
-
-
 class RowIndex:
     """An index that finds rows by key or SimHash."""
 
@@ -132,13 +124,13 @@ class RowIndex:
         self.levels: list[Level] = []
         """Levels in ascending order of row numbers, without gaps between them."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-index")
-        self._merging: Future[Level] | None = None
+        self._merging: Future[list[Level]] | None = None
         self._clear()
 
     def _clear(self) -> None:
         """Forget the newest rows, which are in no level."""
-        self._places: list[Place | None] = []  # by slot; None for a row that was removed
-        self._postings: list[tuple[array[int], int | None]] = []
+        self._rows: list[tuple[Place | None, array[int], int | None]] = []
+        """The place of each row by slot, None for a removed one, with its postings."""
         self._slots: dict[str, list[int]] = {}  # slots of rows without a number
         self._first: dict[int, int] = {}  # the first slot of each key, and others, which are few
         self._others: dict[int, list[int]] = {}
@@ -153,7 +145,7 @@ class RowIndex:
     @property
     def tail(self) -> int:
         """The number of slots outside the levels."""
-        return len(self._places)
+        return len(self._rows)
 
     # Look-ups
 
@@ -162,48 +154,43 @@ class RowIndex:
 
         If more rows have a near SimHash, the nearest are chosen; among equal distances, the oldest.
         """
-        found = self._in_levels(questions, nearest)
-        for at, question in enumerate(questions) if self._places else ():
-            newest = self.newest(question)
-            if newest != NOTHING:
-                keys, near = found.get(at, NOTHING)
-                merged = {key: [*keys.get(key, ()), *newest.keys.get(key, ())] for key in {**keys, **newest.keys}}
-                found[at] = Places(merged, near | newest.near)
-        nothing = Places({}, {})
-        return [_cut(question, found.get(at, nothing), nearest) for at, question in enumerate(questions)]
-
-    def newest(self, question: Asked) -> Places:
-        """Return the places of all rows outside the levels that answer a question."""
-        keys, simhash, distance = question
-        near: dict[Place, int] = {} if simhash is None else self._near_in_tail(simhash, distance)
-        return Places({key: self._in_tail(key) for key in keys.keys() & self._first.keys()}, near)
-
-    def _in_levels(self, questions: Sequence[Asked], nearest: int) -> dict[int, Places]:
-        """Return what the levels have for questions, by the place of the question, without those that find nothing."""
         found: dict[int, Places] = {}
-        if not self.levels:
-            return found
-        probes, of = probes_of(questions, nearest)
+        probes, of = probes_of(questions, nearest) if self.levels else (array("Q"), [])
         for level in self.levels:
-            for probe, number, far in _triples(level.find(probes)):
+            for probe, number, far in level.find(probes):
                 at, key = of[probe]
                 keys, near = found.setdefault(at, Places({}, {}))
                 if key is None:
                     near[number] = far
                 else:
                     keys.setdefault(key, []).append(number)
-        return {at: Places(keys, dict(sorted(near.items()))) for at, (keys, near) in found.items()}
+        return [self._answer(question, found.get(at), nearest) for at, question in enumerate(questions)]
+
+    def _answer(self, question: Asked, found: Places | None, nearest: int) -> Places:
+        """Return what the levels have for a question and the newest rows, at most as many as it asks for."""
+        newest = self.newest(question) if self._rows else Places({}, {})
+        if not found:
+            found = Places({}, {})
+        keys = {
+            key: [*found.keys.get(key, ()), *newest.keys.get(key, ())][-question[0][key] :]
+            for key in {**found.keys, **newest.keys}
+        }
+        return Places(keys, nearest_of(dict(sorted(found.near.items())) | newest.near, nearest))
+
+    def newest(self, question: Asked) -> Places:
+        """Return the places of all rows outside the levels that answer a question."""
+        keys, simhash, distance = question
+        near: dict[Place, int] = {}
+        if simhash is not None and self._near:
+            far = np.bitwise_count(np.frombuffer(self._simhashes, np.uint64) ^ np.uint64(simhash))
+            some = (far <= distance).nonzero()[0].tolist()
+            near = {place: int(far[at]) for at in some if (place := self._rows[self._near[at]][0]) is not None}
+        known = {key: self._in_tail(key) for key in keys.keys() & self._first.keys()}
+        return Places({key: places for key, places in known.items() if places}, near)
 
     def _in_tail(self, key: int) -> list[Place]:
         slots = (self._first[key], *self._others.get(key, ())) if key in self._first else ()
-        return [place for slot in slots if (place := self._places[slot]) is not None]
-
-    def _near_in_tail(self, simhash: int, distance: int) -> dict[Place, int]:
-        if not self._near:
-            return {}
-        far = np.bitwise_count(np.frombuffer(self._simhashes, np.uint64) ^ np.uint64(simhash))
-        near = (far <= distance).nonzero()[0].tolist()
-        return {p: int(far[at]) for at in near if (p := self._places[self._near[at]]) is not None}
+        return [place for slot in slots if (place := self._rows[slot][0]) is not None]
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
@@ -215,9 +202,8 @@ class RowIndex:
         """Add a row that is newer than all others, or further postings of a known row."""
         if not keys and simhash is None:
             return
-        slot = len(self._places)
-        self._places.append(place)
-        self._postings.append((array("Q", keys), simhash))
+        slot = len(self._rows)
+        self._rows.append((place, array("Q", keys), simhash))
         if isinstance(place, str):
             self._slots.setdefault(place, []).append(slot)
         for key in keys:
@@ -231,28 +217,24 @@ class RowIndex:
         """Set the number of a row that has none yet. Return False if the index has no such row with this key."""
         slots = self._slots.pop(key, ())
         for slot in slots:
-            self._places[slot] = number
+            self._rows[slot] = (number, *self._rows[slot][1:])
         return bool(slots)
-
-    def has(self, key: str) -> bool:
-        """Return whether the index has a row with this key that has no number yet."""
-        return key in self._slots
 
     def remove(self, key: str) -> None:
         """Remove a row if it has no number yet."""
         for slot in self._slots.pop(key, ()):
-            self._places[slot] = None
+            self._rows[slot] = (None, *self._rows[slot][1:])
             self._removed += 1
         if self._removed > max(TAIL, self.tail // 2):
             self._keep(object)
 
     def _keep(self, kind: type) -> None:
         """Forget removed rows, and those whose place is of another kind."""
-        rows = zip(self._places, self._postings, strict=True)
-        kept = [(place, postings) for place, postings in rows if place is not None and isinstance(place, kind)]
+        rows = self._rows
         self._clear()
-        for place, postings in kept:
-            self.add(place, *postings)
+        for place, keys, simhash in rows:
+            if place is not None and isinstance(place, kind):
+                self.add(place, keys, simhash)
 
     # Levels
 
@@ -261,29 +243,33 @@ class RowIndex:
         if last - self.last >= TAIL:
             self.adopt()  # of the merge before, at a fixed number of rows, so that answers do not depend on the time
             self.seal(last)
-            self.start_merge(self.levels)
+            self.start_merge()
 
-    def start_merge(self, levels: Sequence[Level]) -> None:
-        """Start to merge the last of these levels if a merge is due and none is running."""
-        if not self._merging and (taken := due(levels)):
-            self._merging = self._thread.submit(self._merge(taken))
+    def start_merge(self) -> None:
+        """Start to merge the last levels if that is due and no merge is running."""
+        if not self._merging and (taken := due(self._mergeable())):
+            self._merging = self._thread.submit(self._merge, taken)
 
     def seal(self, last: int) -> None:
         """Make a level of all rows that have a number. `last` is the highest of these numbers."""
-        if last <= self.last:
-            return
-        numbered = [(place, slot) for slot, place in enumerate(self._places) if isinstance(place, int)]
-        numbered.sort()
-        postings = [self._postings[slot] for _, slot in numbered]
-        keys = np.frombuffer(b"".join([keys for keys, _ in postings]), np.uint64)
-        of = np.arange(len(postings), dtype=np.uint64).repeat([len(keys) for keys, _ in postings])
-        near = {at: simhash for at, (_, simhash) in enumerate(postings) if simhash is not None}
-        self.levels.append(Level.made((self.last + 1, last), [number for number, _ in numbered], keys, of, near))
-        self._keep(str)
+        if last > self.last:
+            rows: dict[int, Posted] = {}
+            for place, keys, simhash in self._rows:
+                if isinstance(place, int):
+                    _, before, near = rows.get(place, (place, array("Q"), None))
+                    rows[place] = place, before + keys, near if simhash is None else simhash
+            self.levels.append(Level.of(self.last + 1, last, sorted(rows.values())))
+            self._keep(str)
 
-    def _merge(self, levels: Sequence[Level]) -> Callable[[], Level]:
-        """Return a function that merges levels. It is called in a thread."""
-        return lambda: Level.merged(levels)
+    def _mergeable(self) -> list[Level]:
+        return self.levels
+
+    def _merge(self, levels: Sequence[Level]) -> list[Level]:
+        """Merge levels with adjacent ranges of rows in memory. Called in a thread."""
+        first, last = levels[0].first, levels[-1].last
+        numbers = np.concatenate([level.numbers for level in levels])
+        simhashes = np.concatenate([level.simhashes for level in levels])
+        return [Level(first, last, numbers, simhashes, np.concatenate([*merged_entries(levels)]))]
 
     @property
     def is_merging(self) -> bool:
@@ -301,10 +287,11 @@ class RowIndex:
         if merging:
             self.put(merging.result())
 
-    def put(self, level: Level) -> None:
-        """Add a level in place of those that cover the same rows."""
-        self.levels = [*(each for each in self.levels if each.last < level.first), level,
-                       *(each for each in self.levels if each.first > level.last)]  # fmt: skip
+    def put(self, levels: Sequence[Level]) -> None:
+        """Add adjacent levels in place of those that cover the same rows."""
+        first, last = levels[0].first, levels[-1].last
+        before = [level for level in self.levels if level.last < first]
+        self.levels = [*before, *levels, *(level for level in self.levels if level.first > last)]
 
     def end(self) -> None:
         """Wait for the running merge, if any, and stop the thread."""
@@ -317,8 +304,9 @@ def sharing(questions: Sequence[Asked], names: Sequence[int]) -> set[int]:
 
     A name of 0 is none.
     """
-    keys, of = _keys_of(questions)
-    keys, of = np.append(keys, np.array(names, np.uint64)), np.append(of, np.arange(len(names)))
+    counts = [len(keys) for keys, _, _ in questions]
+    keys = np.array([*chain.from_iterable(keys for keys, _, _ in questions), *names], np.uint64)
+    of = np.append(np.arange(len(questions)).repeat(counts), np.arange(len(names)))
     order = keys.argsort()
     keys, of = keys[order], of[order]
     is_same = (keys[1:] == keys[:-1]) & (keys[1:] > 0)
@@ -328,25 +316,6 @@ def sharing(questions: Sequence[Asked], names: Sequence[int]) -> set[int]:
     is_near = np.bitwise_count(simhashes[:, None] ^ simhashes) <= distances
     near = np.array(places, np.intp)[is_near.sum(axis=1) > 1]  # each is near to itself
     return {*of[1:][is_same].tolist(), *of[:-1][is_same].tolist(), *near.tolist()}
-
-
-def _keys_of(questions: Sequence[Asked]) -> tuple[Integers, npt.NDArray[np.intp]]:
-    """Return the keys of all questions, and the place of the question of each."""
-    counts = [len(keys) for keys, _, _ in questions]
-    keys = np.fromiter(chain.from_iterable(keys for keys, _, _ in questions), np.uint64, sum(counts))
-    return keys, np.arange(len(questions)).repeat(counts)
-
-
-def _triples(found: bytes) -> list[list[int]]:
-    triples: list[list[int]] = np.frombuffer(found, np.int64).reshape(-1, 3).tolist() if found else []
-    return triples
-
-
-def _cut(question: Asked, found: Places, nearest: int) -> Places:
-    """Return at most as many places as a question asks for."""
-    most = question[0]
-    keys = {key: places[-most[key] :] for key, places in found.keys.items() if places}
-    return Places(keys, nearest_of(found.near, nearest))
 
 
 def due(levels: Sequence[Level]) -> list[Level]:
@@ -359,6 +328,13 @@ def due(levels: Sequence[Level]) -> list[Level]:
         taken.insert(0, level)
         rows += len(level)
     return taken if len(taken) > 1 else []
+
+
+def merged_columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
+    """Yield the numbers, SimHashes and entries of merged levels, in pieces."""
+    yield from (level.numbers for level in levels)
+    yield from (level.simhashes for level in levels)
+    yield from merged_entries(levels)
 
 
 def merged_entries(levels: Sequence[Level]) -> Iterator[Integers]:

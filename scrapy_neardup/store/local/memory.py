@@ -24,8 +24,6 @@ class MemoryBackend:
         self._pending: dict[str, Postings] = {}
         """The postings of each pending document, by its key."""
 
-    # Rows
-
     def get(self, keys: Iterable[str]) -> list[Row]:
         return [Row(key, record) for key in keys if (record := self._rows.get(key)) is not None]
 
@@ -43,35 +41,26 @@ class MemoryBackend:
             answers[0].ahead = self.get(ahead)
         return answers
 
-    def _found(self, question: Question, places: Places, nearest: int = NEWEST) -> Found:
-        """Return the existing rows at these places, which answer a question for so many near SimHashes.
+    def _found(self, question: Question, places: Places, times: int = 1) -> Found:
+        """Return the existing rows at these places, which are `times` as many as the question asks for.
 
         While deleted rows displace others, ask for more, however many deleted rows there are.
         """
-        keys, near = places
-        if not keys and not near:
+        if not places.keys and not places.near:
             return Found()
-        rows = self._at({place for found in (*keys.values(), near) for place in found})
-        found = Found({key: [rows[place] for place in some if place in rows] for key, some in keys.items()})
-        there = {place: far for place, far in near.items() if place in rows}
-        found.near = [rows[place] for place in nearest_of(there, NEWEST)]
-        if len(there) < NEWEST and len(near) == nearest:
-            [more] = self.index.find([question._replace(keys={})], nearest=8 * nearest)
-            found.near = self._found(question, more, 8 * nearest).near
-        for key, some in keys.items():
-            if len(found.rows[key]) < len(some) == question.keys[key]:
-                found.rows[key] = self._newest(key, question.keys[key])
-        return found
-
-    def _newest(self, key: int, most: int) -> list[Row]:
-        """Return the newest existing rows of a key, at most `most`. Skip deleted rows, however many there are."""
-        asked = most
-        while True:
-            asked *= 8
-            [(keys, _)] = self.index.find([Question({key: asked})])
-            rows = self._at(places := keys[key])
-            if len(rows) >= most or len(places) < asked:
-                return [rows[place] for place in places if place in rows][-most:]
+        rows = self._at({place for found in (*places.keys.values(), places.near) for place in found})
+        keys = {key: [rows[place] for place in found if place in rows] for key, found in places.keys.items()}
+        near = {place: far for place, far in places.near.items() if place in rows}
+        is_short = len(near) < NEWEST and len(places.near) == times * NEWEST
+        if is_short or any(
+            len(keys[key]) < question.keys[key] and len(found) == times * question.keys[key]
+            for key, found in places.keys.items()
+        ):
+            times *= 8
+            wider = question._replace(keys={key: times * most for key, most in question.keys.items()})
+            return self._found(question, self.index.find([wider], times * NEWEST)[0], times)
+        kept = {key: found[-question.keys[key] :] for key, found in keys.items()}
+        return Found(kept, [rows[place] for place in nearest_of(near, NEWEST)])
 
     def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
         """Return the existing rows at these places, as a dictionary by place."""
@@ -109,16 +98,8 @@ class MemoryBackend:
             self.index.add(entry.key, *entry.postings)
         self._rows[entry.key] = entry.record
 
-    def flush(self, *, wait: bool) -> None:
-        pass
-
-    def reach(self) -> None:
-        pass
-
     def news(self) -> tuple[list[Row], bool]:
         return [], False
-
-    # Runs
 
     def hold_run(self, run: str) -> bool:
         return True
@@ -126,19 +107,16 @@ class MemoryBackend:
     def is_held(self, run: str) -> bool:
         return False
 
-    def release_run(self, run: str) -> None:
-        pass
-
-    # The back end as a whole
-
-    def meet(self) -> None:
-        pass
-
     def describe(self) -> dict[str, object]:
         return {}
 
-    def compact(self) -> None:
-        pass
-
     def abandon(self) -> None:
         self.index.end()
+
+    # What is needed only for a file
+
+    def flush(self, *, wait: bool) -> None: ...
+    def reach(self) -> None: ...
+    def release_run(self, run: str) -> None: ...
+    def meet(self) -> None: ...
+    def compact(self) -> None: ...

@@ -8,6 +8,7 @@ their numbers, which are higher than all row numbers known so far.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -16,13 +17,12 @@ from typing import Any, ClassVar
 from weakref import WeakSet
 
 from ...index.row_index import Place
-from ...signature import Visit
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, VISIT, dump, load, postings, run_of
+from ..records import DOCUMENT, VISIT, dump, load, postings
 from .database import NO_VISIT, RunLock, key_in, open_database, shrink, store_errors, stored_key, table_of
 from .memory import MemoryBackend
 from .stored_index import StoredIndex, folder_of
-from .writer import Batch, Writer
+from .writer import END, Batch, Writer
 
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
 
@@ -41,6 +41,8 @@ class SqliteBackend(MemoryBackend):
         self._place = self.name, self._table, get_ident()
         self._db = open_database(self.name, self._table, writes=writes)
         self._version = self._known = 0
+        self._own: deque[tuple[int, int]] = deque()
+        """The first and last numbers of rows that this process wrote, above `_known`."""
         self._locks: dict[str, RunLock] = {}
         self.index = StoredIndex(self._db, self.name, self._table, writes=writes)
         self._writer: Writer | None = None
@@ -66,8 +68,7 @@ class SqliteBackend(MemoryBackend):
         wanted = list(keys)
         rows = [Row(key, record) for key in wanted if (record := self._rows.get(key)) is not None]
         stored = [stored_key(key) for key in wanted if key not in self._rows]
-        found = self._select("key, value", "key", stored) if stored else ()
-        return rows + [Row(key_in(key), value) for key, value in found]
+        return rows + [Row(key_in(key), value) for key, value in self._select("key, value", "key", stored)]
 
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
         """Return `columns` of the rows whose column `by` has one of `values`."""
@@ -80,17 +81,12 @@ class SqliteBackend(MemoryBackend):
         return found
 
     def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
-        known = list(places)
-        numbers = [place for place in known if isinstance(place, int)]
-        rows = self._select("number, key, value", "number", numbers) if numbers else ()
-        found: dict[Place, Row] = {number: Row(key_in(key), value) for number, key, value in rows}
-        if self._rows:
-            for place in [place for place, row in found.items() if row.key in self._rows]:
-                key = found.pop(place).key
-                if (record := self._rows[key]) is not None:
-                    found[place] = Row(key, record)
-        if len(numbers) < len(known):
-            found |= {row.key: row for row in self.get(place for place in known if isinstance(place, str))}
+        some = list(places)
+        found: dict[Place, Row] = {row.key: row for row in self.get([each for each in some if isinstance(each, str)])}
+        numbers = [each for each in some if isinstance(each, int)]
+        for number, stored, value in self._select("number, key, value", "number", numbers):
+            if (record := self._rows.get(key := key_in(stored), value)) is not None:
+                found[number] = Row(key, record)
         return found
 
     def find(
@@ -104,9 +100,8 @@ class SqliteBackend(MemoryBackend):
 
     def _others(self) -> list[SqliteBackend]:
         """Return the other back ends that this one meets."""
-        if self not in self._meeting or len(self._meeting) == 1:
-            return []
-        return [each for each in self._meeting if each is not self and each._place == self._place]
+        some = self._meeting if self in self._meeting else ()
+        return [each for each in some if each is not self and each._place == self._place]
 
     def add_unread(self, question: Question, found: Found) -> None:
         """Add this back end's documents that another one may not have read yet: pending and new ones."""
@@ -142,9 +137,7 @@ class SqliteBackend(MemoryBackend):
                 rows = self._db.execute(query, (last, end)).fetchall()
             for stored, value in rows:
                 unwritten.discard(key := key_in(stored))
-                if key not in self._rows:
-                    yield Row(key, value)
-                elif (record := self._rows[key]) is not None:
+                if (record := self._rows.get(key, value)) is not None:
                     yield Row(key, record)
             if len(rows) < AT_ONCE:
                 break
@@ -153,30 +146,36 @@ class SqliteBackend(MemoryBackend):
 
     def release(self, entry: Entry) -> None:
         super().release(entry)
-        if self._writer and self._writer.batch.has(entry.key):
-            self._writer.batch.delete(entry.key)
+        if self._writer and entry.key in self._writer.batch:
+            self._writer.batch.put(entry.key, None, "delete")
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         assert self._writer
         for entry in deleted:
             self._rows[entry.key] = None
             self.index.remove(entry.key)
-            self._writer.batch.delete(entry.key)
+            self._writer.batch.put(entry.key, None, "delete")
         for entry in entries:
             self._put(entry)
-            self._writer.batch.put(entry.key, entry.record, updates=entry.keeps_place)
+            self._writer.batch.put(entry.key, entry.record, "update" if entry.keeps_place else "replace")
 
     # Writing
 
     def flush(self, *, wait: bool) -> None:
         if self._writer:
+            self._version = 0  # news may wait for the end of a write
             self._writer.flush(wait=wait)
 
-    def _note_written(self, batch: Batch) -> None:
-        """Remove the rows of a written batch from RAM."""
+    def _note_written(self, batch: Batch, first: int) -> None:
+        """Note the numbers of the rows that a batch replaced, from `first` on. Remove its rows from RAM."""
         waiting = self._writer.batch if self._writer else batch
-        for key, record in batch.records().items():
-            if not waiting.has(key) and key in self._rows and self._rows[key] is record:
+        replaced = batch.keys_of("replace")
+        for number, key in enumerate(replaced, first):
+            if waiting.get(key, ("", None))[0] != "replace":  # else it gets another number
+                self.index.number(key, number)
+        self._own.append((first, first + len(replaced) - 1))
+        for key, (_, record) in batch.items():
+            if key not in waiting and key in self._rows and self._rows[key] is record:
                 del self._rows[key]
 
     def news(self) -> tuple[list[Row], bool]:
@@ -185,7 +184,7 @@ class SqliteBackend(MemoryBackend):
             if self._version == self._newest_version() and not self.index.has_merged:
                 return rows, False
             more = True
-            while more and not rows:  # skip batches that have only rows of this process
+            while more and not rows:
                 rows, more = self._read_news()
             if not more:
                 self.index.grow(self._known)
@@ -197,48 +196,43 @@ class SqliteBackend(MemoryBackend):
         return int(version)
 
     def _read_news(self) -> tuple[list[Row], bool]:
-        """Read a batch of new rows, and index them. Return those of other processes, and whether more remain."""
+        """Read and index new rows of other processes up to the next ones of this process, at most `AT_ONCE`.
+
+        Return them, and whether more remain. The rows of a write that may not have ended are left for later.
+        """
         version = self._newest_version()
-        query = f'SELECT number, key FROM "{self._table}" WHERE number > ? ORDER BY number LIMIT {AT_ONCE}'
-        rows = [(number, key_in(key)) for number, key in self._db.execute(query, (self._known,))]
-        found, damage = self._index_rows(rows)
-        if damage and not found:
-            raise damage
-        if damage:
-            return found, True  # the next call raises the error
+        first, last = self._own[0] if self._own else (self._writing_from(), 0)
+        query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'
+        rows = self._db.execute(f"{query} {AT_ONCE}", (self._known, first)).fetchall()
+        found: list[Row] = []
+        for number, stored, value in rows:
+            if number >= self._writing_from():  # asked after the rows were read, since a write says it before it ends
+                return found, False
+            key = key_in(stored)
+            try:
+                record = load(key, value)
+            except ValueError as error:
+                if found:
+                    return found, True  # the next call raises the error
+                self._known = number
+                raise StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is") from error
+            if self._rows.get(key, key) is not None:  # else this process deletes it
+                if key not in self._rows:  # else what is to be written is newer
+                    self.index.remove(key)
+                self.index.add(number, *postings(record))
+                found.append(Row(key, value))
+            self._known = number
+        if len(rows) < AT_ONCE and self._own:
+            self._own.popleft()
+            self._known = max(self._known, last)
+            return found, True
         if not (more := len(rows) == AT_ONCE):
             self._version = version
         return found, more
 
-    def _index_rows(self, rows: Sequence[tuple[int, str]]) -> tuple[list[Row], StoreError | None]:
-        """Index new rows until one is damaged. Return the rows of other processes, and the error, if any.
-
-        Visits are read in any case, since another process may have written one after this process did. What the index
-        has under the key of a visit is newer than its row if this process writes it again.
-        """
-        others = [number for number, key in rows if not self._is_known(key)]
-        values = dict(self._select("number, value", "number", others))
-        found: list[Row] = []
-        for number, key in rows:
-            if number in values:
-                try:
-                    record = load(key, values[number])
-                except ValueError as error:
-                    self._known = number - bool(found)
-                    return found, StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is")
-                if not (self._writer and self._writer.replaces(key, values[number])):
-                    self.index.remove(key)
-                self.index.add(number, *postings(record))
-                if not (isinstance(record, Visit) and run_of(record.at) in self._locks):
-                    found.append(Row(key, values[number]))
-            else:
-                self.index.number(key, number)
-            self._known = number
-        return found, None
-
-    def _is_known(self, key: str) -> bool:
-        """Return whether a new row needs only its number, as this process wrote it, or is deleted by this process."""
-        return self._rows.get(key, key) is None or (self.index.has(key) and not key.startswith(VISIT))
+    def _writing_from(self) -> int:
+        """Return the number of the first row that is being written, or one above all."""
+        return self._writer.first if self._writer else END
 
     # Runs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
@@ -15,17 +15,16 @@ from urllib.parse import quote
 import msgpack
 import numpy as np
 
-from ...fingerprints.hashes import hash_text
 from ...fingerprints.record import index_keys
 from ...index import row_index
-from ...index.level_files import LevelFiles, Samples, remove
-from ...index.row_index import Level, RowIndex
+from ...index.level_files import LevelFiles, remove
+from ...index.row_index import Level, Posted, RowIndex
 from ..records import DAMAGE, load, page_keys, visit_keys
 from .database import key_in
 
 STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of memory
 LEAST = 1 << 13  # the minimum number of rows for a file; fewer rows are indexed anew each time, in 0.1 s
-SAMPLES = 64  # rows whose keys a file has, by which a reader sees that it belongs to the store
+SAMPLES = 64  # rows that are compared with a file, to see whether it belongs to the store
 _PLAIN = 0x93  # begins the body of a visit with at most three fields: that of a new document's own URL
 logger = logging.getLogger(__name__)
 
@@ -74,19 +73,9 @@ class StoredIndex(RowIndex):
         """Build levels of all rows after the last level, up to number `last`, and merge them."""
         while self.last < last:
             self.levels.append(level_of_rows(self._db, self._table, self.last, last))
-            self._merge_now(self.levels[-1:])
-        self._merge_now(row_index.due(self._mergeable()))
-
-    def _merge_now(self, levels: Sequence[Level]) -> None:
-        try:
-            self.put(self._merge(levels)()) if levels else None
-        except (OSError, ValueError) as error:
-            self._stop(error)
-
-    def _stop(self, error: Exception) -> None:
-        """Make no more files. The index is only a cache, so a failed merge loses nothing."""
-        self._writes = False
-        self._warn(f"stays in memory: {error}")
+            self.put(self._merge(self.levels[-1:]))
+        if taken := row_index.due(self._mergeable()):
+            self.put(self._merge(taken))
 
     def _mergeable(self) -> list[Level]:
         """Return the levels that this process may merge: all, or the newest ones that are in memory."""
@@ -99,94 +88,63 @@ class StoredIndex(RowIndex):
             self.seal(last)
         if self.has_merged:
             self.adopt()
-        self.start_merge(self._mergeable())
+        self.start_merge()
 
-    def _merge(self, levels: Sequence[Level]) -> Callable[[], Level]:
-        return partial(self._kept, levels, self._samples(levels))  # samples are read in this thread
+    def _merge(self, levels: Sequence[Level]) -> list[Level]:
+        """Return levels as one level: in a file if it is large enough and this process makes files, else in memory.
 
-    def _kept(self, levels: Sequence[Level], samples: Samples) -> Level:
-        """Return levels as one level: in a file if it is large enough and this process makes files, else in memory."""
-        if self._writes and sum(map(len, levels)) >= LEAST:
-            return self._files.write(levels, samples)
-        return levels[0] if len(levels) == 1 else Level.merged(levels)
-
-    def adopt(self) -> None:
-        """Wait for the running merge, if any, and put its result in place of the merged levels."""
+        After an error make no more files. The index is only a cache, so a merge that failed loses nothing.
+        """
+        if not self._writes or sum(map(len, levels)) < LEAST:
+            return super()._merge(levels) if len(levels) > 1 else [*levels]
         try:
-            super().adopt()
+            return [self._files.write(levels)]
         except Exception as error:
-            self._stop(error)
-
-    def _samples(self, levels: Sequence[Level]) -> Samples:
-        """Return the hashes of some rows: in each level the last row, the second last, the fourth last, and so on."""
-        numbers = [int(level.numbers[-1 << n]) for level in levels for n in range(len(level).bit_length())]
-        return _hashes(self._db, self._table, numbers[-SAMPLES:])
+            self._writes = False
+            self._warn(f"stays in memory: {error}")
+            return [*levels]
 
     def _warn(self, why: str) -> None:
         logger.warning("Store %r: its index %s", self._path, why)
 
 
-def fits(db: sqlite3.Connection, table: str, level: Level, samples: Samples) -> bool:
-    """Return whether a level is of rows of this table: the table has had as many, and has some of the samples.
+def fits(db: sqlite3.Connection, table: str, level: Level) -> bool:
+    """Return whether a level is of rows of this table: the table has had as many, and it has what some of them post.
 
-    A number is never given twice, so a row with another key shows that the file is of another store or an older copy.
+    A number is never given twice, so a row that posts something else shows that the file is of another store or an
+    older copy. Most of the rows that are compared are among the last ones.
     """
+    places = len(level) - np.unique(np.geomspace(1, max(1, len(level)), SAMPLES).astype(np.int64))
+    slots = {int(level.numbers[place]): place for place in places.tolist() if place >= 0}
     with suppress(sqlite3.OperationalError):  # no table has had a row
         [most] = db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-        found = _hashes(db, table, list(samples))
-        return level.last <= (most or 0) and bool(found) and found.items() <= samples.items()
+        query = f'SELECT number, key, value FROM "{table}" WHERE number IN ({",".join("?" * len(slots))})'
+        rows = [posted for row in db.execute(query, [*slots]) if (posted := _posted(*row))]
+        return level.last <= (most or 0) and bool(rows) and level.has(rows, [slots[number] for number, _, _ in rows])
     return False
-
-
-def _hashes(db: sqlite3.Connection, table: str, numbers: Sequence[int]) -> Samples:
-    """Return the hashes of the keys of those rows that exist, by number."""
-    query = f'SELECT number, key FROM "{table}" WHERE number IN ({",".join("?" * len(numbers))})'
-    return {number: hash_text(key_in(key)) for number, key in db.execute(query, numbers)}
 
 
 def level_of_rows(db: sqlite3.Connection, table: str, after: int, last: int) -> Level:
     """Build a level of the stored rows with numbers above `after`, up to number `last` or of `STEP` rows."""
-    postings, rows, number = _Postings(), 0, after
+    rows: list[Posted] = []
+    count, number = 0, after
     query = f'SELECT number, key, value FROM "{table}" WHERE number > ? AND number <= ? ORDER BY number LIMIT {STEP}'
-    for rows, (number, key, value) in enumerate(db.execute(query, (after, last)), 1):  # noqa: B007
-        with suppress(*DAMAGE):  # `stats --check` reports a damaged row
-            postings.add(number, key, value)
-    return postings.level(after + 1, number if rows == STEP else last)
+    for count, (number, key, value) in enumerate(db.execute(query, (after, last)), 1):  # noqa: B007
+        if posted := _posted(number, key, value):
+            rows.append(posted)
+    return Level.of(after + 1, number if count == STEP else last, rows)
 
 
-class _Postings:
-    """Postings of rows in growing arrays. The keys in a record are copied as bytes, without decoding the document."""
-
-    def __init__(self) -> None:
-        self._numbers = array("q")
-        self._keys, self._of = array("Q"), array("Q")
-        self._near: dict[int, int] = {}
-        """The SimHashes of documents by slot."""
-
-    def add(self, number: int, key: str | bytes, value: bytes) -> None:
-        """Add the postings of a row. Raise an exception of `DAMAGE` if it is damaged."""
-        before = len(self._keys)
+def _posted(number: int, key: str | bytes, value: bytes) -> Posted | None:
+    """Return the postings of a row, without decoding a document. None without any, or if the row is damaged."""
+    with suppress(*DAMAGE):  # `stats --check` reports a damaged row
         if isinstance(key, bytes):
-            if value[4] <= _PLAIN or not (keys := visit_keys(load(key_in(key), value))):
-                return
-            self._keys.extend(keys)
+            if value[4] > _PLAIN and (keys := visit_keys(load(key_in(key), value))):
+                return number, array("Q", keys), None
         elif key.startswith("document/"):
             url, _, _, record, label, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
-            self._keys.extend(page_keys(url, label=bool(label), sample=bool(sample)))
-            self._add_record(record)
-        else:
-            return
-        self._of.extend([len(self._numbers)] * (len(self._keys) - before))
-        self._numbers.append(number)
-
-    def _add_record(self, record: bytes) -> None:
-        keys, simhash = index_keys(record)
-        self._keys.frombytes(keys)
-        if simhash is not None:
-            self._near[len(self._numbers)] = simhash
-
-    def level(self, first: int, last: int) -> Level:
-        """Return the level of all added rows."""
-        keys, of = np.frombuffer(self._keys, np.uint64), np.frombuffer(self._of, np.uint64)
-        is_key = keys != 0
-        return Level.made((first, last), self._numbers, keys[is_key], of[is_key], self._near)
+            of_record, simhash = index_keys(record)
+            found = array("Q", page_keys(url, label=bool(label), sample=bool(sample)))
+            found.frombytes(of_record)
+            return number, found, simhash
+    return None
