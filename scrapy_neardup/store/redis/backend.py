@@ -12,6 +12,7 @@ All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a c
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
 - `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the highest number of its documents.
+- `:counts`: a hash with the numbers of documents and of visits of URLs.
 - `:lease.CODE`: the lease of a run, a hash of its pending documents by place. It expires unless it is renewed.
 - `:news`: a stream of written rows of runs and hosts, and of documents while `:hears` exists.
 """
@@ -29,7 +30,7 @@ from ...index.row_index import flips, most_flips
 from ...signature import Visit
 from .. import records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_of, kind_of, place_of, run_key, run_of
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, index_key, key_of, kind_of, place_of, run_of
 from .connection import BATCH, Operation, Server, code, keys, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
@@ -124,7 +125,7 @@ class RedisBackend(Server):
 
     def _scan_visits(self, run: str) -> Iterator[Row]:
         """Yield the visits whose state a run saw first. Those that another run has seen since are listed there too."""
-        for row in self._rows_at(self._places(run_key(run))):
+        for row in self._rows_at(self._places(index_key("run", run))):
             if isinstance(row.value, bytes) and run_of(records.load(row.key, row.value).at) == run:
                 yield row
 
@@ -180,6 +181,10 @@ class RedisBackend(Server):
         """Return the places of all rows that the index has for a key, oldest first."""
         [packed] = self.run(["places", _packed([key])])
         return list(dict.fromkeys(packed[at : at + PLACE] for at in range(0, len(packed), PLACE)))
+
+    def size(self, kind: str) -> int:
+        with store_errors(self.name):
+            return int(self.run(["call", "HGET", self.key("counts"), kind])[0] or 0)
 
     def count(self, key: int) -> int:
         return len(self._places(key))
@@ -264,7 +269,7 @@ def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
     keys, simhash = entry.postings
     if isinstance(entry.record, Visit):
-        keys = [*keys, run_key(run_of(entry.record.at))]
+        keys = [*keys, index_key("run", run_of(entry.record.at))]
     return place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
 
 
