@@ -137,7 +137,6 @@ def fill(store: Store, given: Given) -> None:
             else:
                 visit = Visit(url(place), None, True, 1.7e9 + place, SIZE, EVIDENCE, target=ids[int(number)], at=id)
             rows.append((visit_key(url(place)), visit))
-        store.session.count(documents=sum(map(bool, is_held)), urls=len(numbers))
         store.backend.write([Entry(key, record, postings(record)) for key, record in rows])
         store.flush(wait=False)
 

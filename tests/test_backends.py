@@ -19,7 +19,7 @@ from scrapy_neardup.store import records
 from scrapy_neardup.store.interface import Backend, Entry, Found, Question, Row, StoreError
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.local.sqlite import SqliteBackend
-from scrapy_neardup.store.records import HostNews, Postings, Run, id_of, kind_of, mirrors_key, postings, visit_key
+from scrapy_neardup.store.records import HostNews, Postings, Run, id_of, index_key, kind_of, postings, visit_key
 from scrapy_neardup.store.records import key_of as row_key
 from scrapy_neardup.store.redis.backend import RedisBackend
 
@@ -205,7 +205,7 @@ def test_rows_that_are_gone_crowd_no_others_out(place: Place) -> None:
 
 def test_all_copies_of_a_document(place: Place) -> None:
     backend = place.begun()
-    key, rows = mirrors_key(f"{RUN}/000001"), [link(n, f"{RUN}/000001") for n in range(1, 1301)]
+    key, rows = index_key("mirrors", f"{RUN}/000001"), [link(n, f"{RUN}/000001") for n in range(1, 1301)]
     backend.write(rows)
     assert found_by(backend, key, 1 << 24) == of(*rows)
     assert found_by(backend, key, 5) == of(*rows[-5:])
@@ -482,7 +482,7 @@ def test_postings_of_real_records(place: Place) -> None:
     backend.write([Entry(f"document/{RUN}/000001", made, postings(made))])
     mirror = Visit("http://b.example/", None, True, 2.0, target=made.id, at=f"{RUN}/000002")
     backend.write([Entry(visit_key(mirror.url), mirror, postings(mirror))])
-    assert backend.count(mirrors_key(made.id)) == 1
+    assert backend.count(index_key("mirrors", made.id)) == 1
     assert found_by(backend, postings(made).keys[0]) == [f"document/{RUN}/000001"]
 
 

@@ -454,9 +454,9 @@ def test_verify_of_rows_that_do_not_fit(stored: str) -> None:
     change(stored, "INSERT INTO neardup (key, value) VALUES (x'0000000080000001', 'text')")
     change(stored, "UPDATE neardup SET key = 'run/nobody' WHERE key = ?", row_keys(stored, "run")[1])
     found = findings(stored)
-    assert "1 rows can't be read: 'other/x': a store has no rows of this kind" in found
-    assert "1 rows of kind 'document' can't be read: 'document/r/1': a store has no rows of this kind" in found
-    assert "1 rows of kind 'visit' can't be read: 'visit/0000000080000001': its value is not bytes" in found
+    assert "1 rows can't be read: 'other/x': a store has no such row" in found
+    assert "1 rows of kind 'document' can't be read: 'document/r/1': a store has no such row" in found
+    assert "1 rows of kind 'visit' can't be read: 'visit/0000000080000001': a store has no such row" in found
     assert any(what.startswith("1 rows of kind 'run' can't be read: 'run/nobody': row 'run/nobody'") for what in found)
     assert "the checksum of row" in found[-1]  # why it can't be opened
     assert len(found) == 5
@@ -493,8 +493,7 @@ def test_verify_of_documents_that_are_missing(path: str) -> None:  # noqa: F811
     fill(path, 1, 2, 4)
     change(path, "DELETE FROM neardup WHERE key = ?", row_keys(path, "document")[1])
     found = verify(path).findings
-    assert ("the runs count 3 documents, but there are 2", False) in [(each.what, each.harmless) for each in found]
-    assert "1 visits lead to documents that do not exist" in [each.what for each in found]
+    assert [(each.what, each.harmless) for each in found] == [("1 visits lead to documents that do not exist", False)]
 
 
 def test_a_url_that_two_crawls_fetched_at_once_is_no_damage(path: str) -> None:  # noqa: F811
@@ -515,10 +514,7 @@ def test_a_store_without_its_damaged_rows_is_whole(stored: str) -> None:
     change(stored, "DELETE FROM neardup WHERE key = ?", key)  # as docs/store.md says
     with Deduplicator.open(stored) as dedup:
         assert len(list(dedup.store.signatures()))
-    assert [each.costs for each in verify(stored).findings if not each.harmless] == [
-        "their pages are stored again",
-        "these URLs are fetched again",
-    ]
+    assert [each.costs for each in verify(stored).findings] == ["these URLs are fetched again"]
 
 
 def test_verify_goes_on_after_a_page_that_is_lost(stored: str) -> None:

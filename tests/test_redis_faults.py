@@ -330,7 +330,7 @@ def test_only_so_much_is_queued(durable: Server, monkeypatch: pytest.MonkeyPatch
         store.commit(one)
         store.flush()
         durable.kill()
-        monkeypatch.setattr(connection, "MOST", 5)
+        monkeypatch.setattr(connection, "MOST", 2)
         for number, told in enumerate(["can't be used", "can't be used", "wait for the server"]):
             with pytest.raises(StoreError, match=told):
                 store.record(link(f"http://m.example/{number}", one))

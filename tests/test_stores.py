@@ -18,7 +18,7 @@ from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Selection, Store, StoreError, memory_store, open_store
 from scrapy_neardup.store import store as store_module
 from scrapy_neardup.store.local.memory import MemoryBackend
-from scrapy_neardup.store.records import host_key
+from scrapy_neardup.store.records import index_key
 
 
 @pytest.fixture(params=["memory", *KINDS])
@@ -178,7 +178,7 @@ def test_pages_of_a_large_host_are_a_sample_of_late_ones(store: Store, monkeypat
     commit(store, *map(numbered, range(300)))
     pages = [int(name) for name in names(store.pages("site.example"))]
     assert (len(pages), pages[-1] > 8) == (4, True)
-    assert store.backend.count(host_key("site.example")) < 100
+    assert store.backend.count(index_key("host", "site.example")) < 100
     store.forget(Selection(host="site.example"))
     assert store.pages("site.example") == []
     commit(store, numbered(300))

@@ -115,6 +115,9 @@ class Backend(Protocol):
         with the keys `ahead`.
         """
 
+    def size(self, kind: str) -> int:
+        """Return the number of documents, without those that are pending, or of visits of URLs."""
+
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
 

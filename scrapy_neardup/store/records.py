@@ -1,17 +1,15 @@
 """Define the rows of a store: their keys, their records as bytes, and what the index finds them by. No I/O.
 
-A key is `document/RUN/NUMBER`, `visit/HASH`, `host/RUN/NUMBER`, `run/RUN` or `meta/NAME`. A value is the same for every
-back end: a CRC-32 (4 bytes, big-endian) of the key and the body, followed by the body in MessagePack. MessagePack holds
-data only, so a file from a stranger can't run code. The body is a list of the fields in `FIELDS`, or a map for the kind
-`meta`:
+A key is `document/RUN/NUMBER`, `visit/HASH`, `host/RUN/NUMBER`, `run/RUN` or `meta/NAME`. A value is a CRC-32 (4 bytes,
+big-endian) of the key and the body, and the body in MessagePack, which holds data only, so a file from a stranger can't
+run code. The body is a list of the fields in `FIELDS`, or a map for the kind `meta`:
 
 - document: `record` are the bytes that `fingerprints/record.py` describes; `sample` is true for a sample of its host;
-- visit: `target` is the id of its document, `RUN/NUMBER`, or nil for a URL to be fetched each time. With neither `url`
-  nor `name`, the URL is the document's own; then a whole number in `seen` counts the milliseconds from the time when
-  the document was seen. `evidence` is `[detector, hamming, resemblance, containment, length_ratio, kind]` or nil; `at`
-  is `RUN/NUMBER`, or "" for that of the document; `before` is nil, or the fields of the state before the run. Fields at
+- visit: `target` is the id of its document, or nil for a URL to be fetched each time. Without `url` and `name`, the
+  URL is the document's own; then a whole number in `seen` counts the milliseconds since the document was seen. `at` is
+  the id of the state, or "" for that of the document; `before` has the fields of the state before the run. Fields at
   the end that have their default are left out;
-- host: `trials` are `relations.Row`; `met` maps each new host to the time of its first page; `counters` are
+- host: `trials` are `rules.Row`; `met` maps each new host to the time of its first page; `counters` are
   `[host, hashed name of a fact, whether it is a counter]`.
 """
 
@@ -25,7 +23,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
-from operator import index
 from types import UnionType
 from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
 from uuid import uuid4
@@ -43,11 +40,13 @@ from ..signature import Evidence, Signature, Visit
 from ..text.urls import canonical_url, host
 
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
-MADE, COUNTS = "meta/made", "meta/counts"
-"""The keys of the record of the store, and of what imports add to the numbers of documents and URLs of the runs."""
-FORMAT = 13  # the version of the rows and their fields
+MADE = "meta/made"
+"""The key of the record of the store."""
+COUNTED = {"document": ("document/", "document0"), "visit": ("visit/", "visit/80")}
+"""The first key and the end of the documents, and of the visits of URLs."""
+FORMAT = 14  # the version of the rows and their fields
 FIELDS = {
-    RUN: ("started", "closed", "sealed", "paused", "forgotten", "documents", "urls", "stats", "writer"),
+    RUN: ("started", "closed", "sealed", "paused", "forgotten", "stats", "writer"),
     DOCUMENT: ("url", "title", "first_seen", "record", "label", "sample"),
     VISIT: ("target", "size", "seen", "url", "is_copy", "firm", "evidence", "at", "before", "name"),
     HOST: ("trials", "met", "counters"),
@@ -62,8 +61,11 @@ _DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, "", None, "")  
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 _ID = re.compile(r"[\w.-]{1,200}")  # part of a file name, so a hostile id must not lead out of the folder
 _PLACE = re.compile(rf"{_ID.pattern}/(?!0+$)([0-9a-f]{{6}}|[1-9a-f][0-9a-f]{{6,8}})")
+_HASH = re.compile("[0-9a-f]{8}[89a-f][0-9a-f]{7}")  # with the bit `_OF_VISIT`
+_IDS = {"document": _PLACE, "host": _PLACE, "visit": _HASH, "run": _ID, "meta": re.compile("made")}
 _NAMES = ("copy ", "delivery ", "item ", "own delivery ")  # what no URL begins with
 _OF_VISIT = 1 << 31  # set in the hashes of visits, since a server tells visits from documents by it
+_OF_NAME = 1 << 63  # set in the hashes of names, and not in those of URLs, which are counted
 _SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # the settings behind a scheme
 
 
@@ -90,10 +92,6 @@ class Run:
     """The time of the last clean end, in seconds since the epoch; 0 if there was none."""
     forgotten: tuple[tuple[int, int], ...] = ()
     """Ranges of forgotten rows, as first and last number."""
-    documents: int = 0
-    """The change in the number of held documents by this run. Negative if it forgot documents of other runs."""
-    urls: int = 0
-    """The change in the number of known URLs by this run."""
     stats: Mapping[str, int] = field(default_factory=dict)
     """Scrapy's stats of the run, without their prefix. For a resumed run, the sums over all openings."""
     writer: str = ""
@@ -152,18 +150,8 @@ def plain(place: str) -> str:
 @lru_cache(maxsize=1024)
 def visit_key(place: str) -> str:
     """Return the key of the visit of a URL, in any spelling, or with a name."""
-    return f"visit/{hash_text(plain(place)) | _OF_VISIT:016x}"
-
-
-def is_at(key: str, visit: Visit) -> bool:
-    """Return whether a visit as it is stored has the right key, and the place of its run."""
-    place = visit.name or visit.url
-    return is_place(visit.at) and (visit_key(place) == key if place else visit.target is not None)
-
-
-def is_hash(id: str) -> bool:
-    """Return whether an id is a valid id of a visit."""
-    return re.fullmatch("[0-9a-f]{16}", id) is not None and bool(int(id, 16) & _OF_VISIT)
+    hashed = hash_text(plain(place)) | _OF_VISIT | _OF_NAME
+    return f"visit/{hashed if place.startswith(_NAMES) else hashed ^ _OF_NAME:016x}"
 
 
 def kind_of(key: str) -> str:
@@ -192,14 +180,10 @@ def origin(key: str, record: Record) -> str:
     return record.at if isinstance(record, Visit) else id_of(key)
 
 
-def is_place(id: str) -> bool:
-    """Return whether an id is a valid id of a numbered row, `RUN/NUMBER`."""
-    return _PLACE.fullmatch(id) is not None
-
-
-def is_id(name: str) -> bool:
-    """Return whether a name is a valid id of a run."""
-    return _ID.fullmatch(name) is not None
+def is_key(key: str) -> bool:
+    """Return whether a store may have a row with this key."""
+    kind, _, id = key.partition("/")
+    return kind in _IDS and _IDS[kind].fullmatch(id) is not None
 
 
 def new_id() -> str:
@@ -210,45 +194,31 @@ def new_id() -> str:
 # The index
 
 
-def page_key(url: str) -> int:
-    """Return the key that finds the documents of a page with several items."""
-    return spread(hash_text(canonical_url(url)) ^ salt("page"))
-
-
 @lru_cache(maxsize=1024)
-def host_key(name: str) -> int:
-    """Return the key that finds the samples of a host."""
-    return spread(hash_text(name) ^ salt("host"))
+def index_key(kind: str, name: str) -> int:
+    """Return the key that finds rows by something else than a fingerprint.
 
-
-def links_key(id: str) -> int:
-    """Return the key that finds the visits of other URLs than its own that returned a document, and are no copies."""
-    return spread(hash_text(id) ^ salt("links"))
-
-
-def mirrors_key(id: str) -> int:
-    """Return the key that finds the visits that are copies of a document."""
-    return spread(hash_text(id) ^ salt("mirrors"))
-
-
-def run_key(run: str) -> int:
-    """Return the key that finds the visits that a run wrote."""
-    return spread(hash_text(run) ^ salt("run"))
+    `page` finds the items of a page with several, by its canonical URL; `host` the samples of a host; `run` the visits
+    whose state a run saw first; `mirrors` the copies of a document by its id; `links` its visits that are no copies, of
+    other URLs than its own.
+    """
+    return spread(hash_text(name) ^ salt(kind))
 
 
 def page_keys(url: str | None, *, label: bool, sample: bool) -> list[int]:
     """Return the keys of a document that its URL gives: of its page and its host."""
     if not url:
         return []
-    return ([page_key(url)] if label else []) + ([host_key(host(url))] if sample else [])
+    of_page = [index_key("page", canonical_url(url))] if label else []
+    return [*of_page, index_key("host", host(url))] if sample else of_page
 
 
 def visit_keys(visit: Visit) -> list[int]:
     """Return the keys of a visit as it is stored. That of a document's own URL, of one run with it, needs none."""
     run, own = run_of(visit.at), not (visit.url or visit.name)
-    keys = [] if own and run_of(visit.target or "") == run else [run_key(run)]
+    keys = [] if own and run_of(visit.target or "") == run else [index_key("run", run)]
     if visit.target and not own:
-        keys.append(mirrors_key(visit.target) if visit.is_copy else links_key(visit.target))
+        keys.append(index_key("mirrors" if visit.is_copy else "links", visit.target))
     return keys
 
 
@@ -292,14 +262,9 @@ def load(key: str, value: bytes) -> Any:
     if value[:4] != _checksum(key, body):
         raise ValueError(f"row {key!r} is damaged: its checksum does not match")
     try:
-        return _READERS[kind_of(key)](key, msgpack.unpackb(body, unicode_errors=_ERRORS, strict_map_key=False))
+        return READERS[kind_of(key)](key, msgpack.unpackb(body, unicode_errors=_ERRORS, strict_map_key=False))
     except DAMAGE as error:  # the checksum matches, so the writer was faulty or hostile
         raise ValueError(f"row {key!r} is damaged: {' '.join(str(error).split())}") from error
-
-
-def read(key: str, body: list[Any]) -> Record:
-    """Return the record of a row, given the fields of its body."""
-    return _READERS[kind_of(key)](key, body)
 
 
 def body_of(key: str, record: Record) -> Any:
@@ -349,13 +314,9 @@ def _run(key: str, body: Any) -> Run:
     return Run(id_of(key), started, closed, sealed, paused, tuple((first, last) for first, last in forgotten), *counts)
 
 
-_READERS: dict[str, Callable[[str, Any], Record]] = {
-    DOCUMENT: _document,
-    VISIT: _visit,
-    HOST: _host,
-    RUN: _run,
-    META: lambda key, body: dict(body),
-}
+READERS: dict[str, Callable[[str, Any], Record]]
+READERS = {DOCUMENT: _document, VISIT: _visit, HOST: _host, RUN: _run, META: lambda key, body: dict(body)}
+"""For each kind, what returns the record of a row, given its key and the fields of its body."""
 
 
 # The record of a store
@@ -367,59 +328,47 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
     Schemes of detectors that are not in use are kept. Raise ValueError if `stored` is damaged, has another format, or
     has another scheme for one of the names.
     """
-    meta = _checked(stored or {"format": FORMAT, "schemes": {}})
-    if meta["format"] != FORMAT:
-        raise ValueError(f"its format is {meta['format']}, of another version; allowed is {FORMAT}")
-    for name, scheme in meta["schemes"].items():
+    try:
+        format = int(stored["format"]) if stored else FORMAT
+        known = {str(name): str(scheme) for name, scheme in stored["schemes"].items()} if stored else {}
+    except DAMAGE as error:
+        raise ValueError(f"its record of schemes is damaged: {stored!r:.80}") from error
+    if format != FORMAT:
+        raise ValueError(f"its format is {format}, of another version; allowed is {FORMAT}")
+    for name, scheme in known.items():
         if schemes.get(name, scheme) != scheme:
             raise ValueError(
                 f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}{_SETTINGS.get(name, '')}; restore the"
                 " old setting, or begin another store with NEARDUP_STORE or NEARDUP_NAMESPACE; `scrapy neardup dedupe"
                 " FEED… -o OUT --store NEW` fills a store from feeds with texts"
             )
-    return {"format": FORMAT, "schemes": {**meta["schemes"], **schemes}}
+    return {"format": FORMAT, "schemes": {**known, **schemes}}
 
 
-def _checked(stored: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        return {"format": int(stored["format"]), "schemes": {str(n): str(s) for n, s in stored["schemes"].items()}}
-    except DAMAGE as error:
-        raise ValueError(f"its record of schemes is damaged: {dict(stored)!r:.80}") from error
-
-
-_IDS = {"document": is_place, "host": is_place, "visit": is_hash, "run": is_id}
 _FAR = 253_370_764_800.0  # the beginning of the year 9999; some time zones can't show later dates
 _ROWS = 1 << 36  # the maximum number of rows of a run
 _ALLOWED = f"(int: from 0 to 2**64 - 1; float: from 0 to {_FAR:.0f}, the year 9999)"
-
-
-def is_key(key: str) -> bool:
-    """Return whether a store may have a row with this key."""
-    is_valid = _IDS.get(kind_of(key))
-    return is_valid(id_of(key)) if is_valid else key in (MADE, COUNTS)
 
 
 def check(key: str, record: Any) -> None:
     """Raise ValueError if a field of a record has an invalid value. The message names the first such field."""
     kind: Any = type(record)
     for id in (record.at, record.target) if isinstance(record, Visit) else ():
-        if not (id is None or is_place(str(id))):
+        if not (id is None or _PLACE.fullmatch(str(id))):
             raise ValueError(f"it names the row {id!r:.80}; allowed is RUN/NUMBER")
-    if isinstance(record, Run):
-        record = replace(record, documents=abs(record.documents), urls=abs(record.urls))
-        if max(record.sealed, record.documents, record.urls, *chain(*record.forgotten)) >= _ROWS:
-            raise ValueError(f"it has too many rows for a run; allowed are fewer than {_ROWS}")
+    if isinstance(record, Run) and max([record.sealed, *chain(*record.forgotten)]) >= _ROWS:
+        raise ValueError(f"it has too many rows for a run; allowed are fewer than {_ROWS}")
     for name, hint in _hints(kind).items():
         if not _fits(value := getattr(record, name), hint):
             raise ValueError(f"its {name} is {value!r:.80}; allowed is {kind.__annotations__[name]} {_ALLOWED}")
     if isinstance(record, Signature) and len(record.facts) % SIZE:
         raise ValueError(f"its facts have {len(record.facts)} bytes; allowed is a multiple of {SIZE}")
-    if isinstance(record, Visit) and not is_at(key, record):
-        raise ValueError("its key is not the hash of its URL or name")
+    if isinstance(record, Visit):
+        place = record.name or record.url
+        if visit_key(place) != key if place else record.target is None:
+            raise ValueError("its key is not the hash of its URL or name")
     if key == MADE:
         merged(record, {})
-    elif key == COUNTS:
-        _ = sum(map(index, record.values()))
 
 
 @cache

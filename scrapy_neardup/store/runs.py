@@ -17,23 +17,9 @@ from ..progress import watched
 from ..signature import Signature, Visit
 from ..text import tokens
 from ..text.urls import canonical_url, host, named_site, site
+from . import records
 from .interface import Backend, Entry, Forgotten, Row, Selection, StoreError
-from .records import (
-    COUNTS,
-    DOCUMENT,
-    HOST,
-    MADE,
-    RUN,
-    HostNews,
-    Record,
-    Run,
-    check,
-    load,
-    merged,
-    new_id,
-    place_of,
-    visit_key,
-)
+from .records import DOCUMENT, HOST, MADE, RUN, HostNews, Record, Run
 
 if TYPE_CHECKING:
     from .store import Store
@@ -60,9 +46,6 @@ class Session:
         self._schemes = schemes
         self._last = 0
         self._has_begun = False
-        self._has_told = True
-        self._documents = self._urls = 0
-        self._beyond: Mapping[str, int] = {}
 
     def begin(self, run: str | None, writer: str) -> list[Run]:
         """Open the run with the id `run`, or a new run if it is "". Return all dead runs, after taking their locks.
@@ -79,8 +62,7 @@ class Session:
         self.update_runs(self._backend.get([f"{RUN}/{self.run}"]))  # its former process may have written until now
         dead += [each for each in self.runs.values() if each.closed is None and each.id == self.run]
         mine = self.runs.get(self.run) or Run(self.run, time.time())
-        self.sealed, self._documents, self._urls = mine.sealed, mine.documents, mine.urls
-        self._last = self.sealed
+        self.sealed = self._last = mine.sealed
         self._has_begun = True
         self.save(replace(mine, closed=None, writer=writer))
         return dead
@@ -105,7 +87,7 @@ class Session:
 
     def _claimed(self, wanted: str) -> str:
         """Take the lock of the run `wanted`, or of a new run if it is "". Return the id of the run."""
-        name = wanted or new_id()
+        name = wanted or records.new_id()
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             if (run == wanted or run not in self.runs) and self._backend.hold_run(run):
                 return run
@@ -122,7 +104,7 @@ class Session:
         before: Any = stored[0] if stored else None
         made = {"sketch": shingles.SCHEME, "tokens": tokens.SCHEME, **self._schemes}
         try:
-            self.made = merged(merged(before, made), schemes)
+            self.made = records.merged(records.merged(before, made), schemes)
         except ValueError as error:
             raise self.refusal("does not fit", error) from error
         if writes and self.made != before:
@@ -136,26 +118,24 @@ class Session:
         if not isinstance(row.value, bytes):
             return row.value
         try:
-            record: Record = load(row.key, row.value)
+            record: Record = records.load(row.key, row.value)
             if isinstance(record, Run):
-                check(row.key, record)
+                records.check(row.key, record)
         except ValueError as error:
             raise self.refusal("can't be read", error) from error
         return record
 
     def update_runs(self, rows: Iterable[Row]) -> None:
-        """Update `runs` from rows, except for the run of this process. Read the counts of imports again."""
+        """Update `runs` from rows, except for the run of this process."""
         for row in rows:
             run = self.load(row)
             if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
                 self._set(run)
-        if rows := self._backend.get([COUNTS]):
-            self._beyond = dict(self.load(next(iter(rows))))  # type: ignore[arg-type]
 
     def save(self, run: Run) -> None:
         """Write the record of a run."""
         self._set(run)
-        self.write([Entry(f"{RUN}/{run.id}", run)])
+        self._backend.write([Entry(f"{RUN}/{run.id}", run)])
 
     def _set(self, run: Run) -> None:
         known = self.runs.get(run.id)
@@ -164,7 +144,7 @@ class Session:
 
     def has_forgotten(self, id: str) -> bool:
         """Return whether a document is one of those that a dead run lost. Its row may still be there."""
-        name, number = place_of(id)
+        name, number = records.place_of(id)
         run = self.runs.get(name)
         return run is not None and run.has_forgotten(number)
 
@@ -186,62 +166,9 @@ class Session:
             self.sealed = self._last
         self.save(ended)
 
-    def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        """Write `entries` and delete `deleted`. On a server, write changed counts in the same batch.
-
-        The counts are included since the process may die right after a server receives the batch. Other processes get
-        news of the counts at the next flush.
-        """
-        counts = self._counts() if self._backend.is_remote else ()
-        self._has_told = self._has_told and not (counts and self.run)
-        self._backend.write([*entries, *(each._replace(keeps_place=True) for each in counts)], deleted)
-
-    def count(self, *, documents: int = 0, urls: int = 0) -> None:
-        """Add to the numbers of held documents and known URLs. Negative numbers subtract."""
-        self._documents += documents
-        self._urls += urls
-
-    def save_counts(self) -> None:
-        """Write the numbers of documents and URLs if they changed, or if other processes have no news of them yet."""
-        counts = self._counts()
-        if not (counts or self._has_told):
-            counts = [Entry(f"{RUN}/{self.run}", self.runs[self.run])]
-        self._has_told = True
-        if counts:
-            self._backend.write(counts)
-
-    def _counts(self) -> list[Entry]:
-        """Return the entry to write if the counts changed: the record of the run or, without a run, of imports."""
-        if mine := self.runs.get(self.run):
-            if (mine.documents, mine.urls) == (self._documents, self._urls):
-                return []
-            self.runs[self.run] = mine = replace(mine, documents=self._documents, urls=self._urls)
-            return [Entry(f"{RUN}/{mine.id}", mine)]
-        if not (self._documents or self._urls):
-            return []
-        more = {"documents": self._documents, "urls": self._urls}
-        self._beyond = {name: int(self._beyond.get(name, 0)) + count for name, count in more.items()}
-        self._documents = self._urls = 0
-        return [Entry(COUNTS, self._beyond)]
-
     def close(self, stats: Mapping[str, int]) -> None:
         """Write the record of this process's run as closed, with these stats."""
-        mine = replace(self.runs[self.run], documents=self._documents, urls=self._urls)
-        self.save(mine.ended(self._last).with_stats(stats))
-
-    @property
-    def documents(self) -> int:
-        """The number of committed documents."""
-        return self._documents + self._sum("documents")
-
-    @property
-    def urls(self) -> int:
-        """The number of known URLs."""
-        return self._urls + self._sum("urls")
-
-    def _sum(self, name: str) -> int:
-        others = [int(getattr(run, name)) for run in self.runs.values() if run.id != self.run]
-        return sum(others) + int(self._beyond.get(name, 0))
+        self.save(self.runs[self.run].ended(self._last).with_stats(stats))
 
 
 class Dead:
@@ -275,14 +202,14 @@ class Dead:
         """
         store = self._store
         for run in runs:
-            before, last = store.session.documents, _last(store, run)
+            last, lost = _last(store, run), 0
             if not self.keeps and last > run.sealed:
                 # Told first, so that other processes leave the documents out while they are deleted.
                 store.session.save(replace(run, forgotten=run.ended(last, forget=True).forgotten))
                 store.flush()
-                erase(store, run.id, after=run.sealed)
+                lost = erase(store, run.id, after=run.sealed)
             store.session.end(run, last, forget=not self.keeps)
-            outcome = "are kept" if self.keeps else f"are forgotten: {before - store.session.documents}"
+            outcome = "are kept" if self.keeps else f"are forgotten: {lost}"
             logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
         store.flush()
         for run in runs:
@@ -323,7 +250,7 @@ def selected(store: Store, what: Selection) -> Forgotten:
 
 def _counted(store: Store, documents: Sequence[Signature], visits: Iterable[Visit]) -> Forgotten:
     of_documents = (visit for document in documents for visit in store.visits(document))
-    urls = {visit_key(visit.url) for visit in chain(visits, of_documents) if visit.url}
+    urls = {records.visit_key(visit.url) for visit in chain(visits, of_documents) if visit.url}
     return Forgotten(len(documents), len(urls))
 
 
@@ -367,12 +294,12 @@ def _forget_run(store: Store, name: str) -> Forgotten:
         raise StoreError(f"run {name!r} of store {store.backend.name!r} is alive; end it first")
     try:
         store.session.update_runs(store.backend.get([f"{RUN}/{name}"]))  # it may have written more
-        run, documents, urls = store.session.runs[name], store.session.documents, store.session.urls
+        run, count = store.session.runs[name], _selected_of_run(store, name)
         last = _last(store, run)
         erase(store, name)
         store.session.save(run.without(last))
         store.flush()
-        return Forgotten(documents - store.session.documents, urls - store.session.urls)
+        return count
     finally:
         store.backend.release_run(name)
 
@@ -382,7 +309,7 @@ def _selected_of_run(store: Store, name: str) -> Forgotten:
     documents = {row.key[9:]: store.held(row) for row in _rows(store, DOCUMENT, name, 0)}
     wrote = dict(store.urls.of_run(name))
     back = {key: store.urls.restored(visit) for key, visit in wrote.items() if not visit.name}
-    urls = {visit_key(visit.url) for each in documents.values() for visit in store.visits(each) if visit.url}
+    urls = {records.visit_key(visit.url) for each in documents.values() for visit in store.visits(each) if visit.url}
     gone = {key for key, before in back.items() if before is None or before.target in documents}
     return Forgotten(len(documents), len(urls - back.keys() | gone))
 
@@ -393,26 +320,32 @@ def _check_known(store: Store, name: str) -> None:
         raise StoreError(f"{where} has no run {name!r}; `scrapy neardup stats --runs` lists those it has")
 
 
-def erase(store: Store, run: str, *, after: int = 0) -> None:
-    """Undo what a run wrote with numbers above `after`: delete its documents, and put back what URLs had before."""
+def erase(store: Store, run: str, *, after: int = 0) -> int:
+    """Undo what a run wrote with numbers above `after`: delete its documents, and put back what URLs had before.
+
+    Return the number of documents.
+    """
     for key, visit in store.urls.of_run(run, after):
         store.urls.undo(key, visit)
+    count = 0
     for row in _rows(store, DOCUMENT, run, after):
         store.withdraw(store.held(row))
+        count += 1
     for row in _rows(store, HOST, run, after):
         news = store.session.load(row)
         assert isinstance(news, HostNews)
         store.learn(store.hosts.retract(news.trials))
         store.backend.write([], [Entry(row.key, news)])
+    return count
 
 
 def _rows(store: Store, kind: str, run: str, after: int) -> Iterator[Row]:
-    return (row for row in store.backend.scan(kind, run) if place_of(row.key)[1] > after)
+    return (row for row in store.backend.scan(kind, run) if records.place_of(row.key)[1] > after)
 
 
 def _last(store: Store, run: Run) -> int:
     """Return the highest row number of a run."""
     rows = (row.key for kind in (DOCUMENT, HOST) for row in store.backend.scan(kind, run.id))
     visits = (visit.at for _, visit in store.urls.of_run(run.id))
-    numbers = (place_of(each)[1] for each in chain(rows, visits))
+    numbers = (records.place_of(each)[1] for each in chain(rows, visits))
     return max(chain(numbers, (last for _, last in run.forgotten)), default=run.sealed)

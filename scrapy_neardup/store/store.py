@@ -41,23 +41,10 @@ from ..hosts.rules import Row as Trial
 from ..index.row_index import sharing
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
+from . import records
 from .interface import Backend, Entry, Forgotten, Found, Question, Row, Selection, StoreError
 from .lookup import Lookup
-from .records import (
-    DOCUMENT,
-    HOST,
-    RUN,
-    VISIT,
-    HostNews,
-    Postings,
-    Run,
-    host_key,
-    kind_of,
-    page_key,
-    postings,
-    run_of,
-    visit_key,
-)
+from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Postings, Run
 from .runs import Dead, Session, forget, selected
 from .visits import MANY, Visits
 
@@ -171,7 +158,8 @@ class Store:
     def _apart(self, signatures: Sequence[Signature]) -> dict[Signature, Question]:
         """Return the questions of those documents that share no key, URL or near SimHash with another one."""
         asked = [self.lookup.question(each) for each in signatures]
-        together = sharing(asked, [int(visit_key(each.url)[-16:], 16) if each.url else 0 for each in signatures])
+        urls = [int(records.visit_key(each.url)[-16:], 16) if each.url else 0 for each in signatures]
+        together = sharing(asked, urls)
         return {each: asked[place] for place, each in enumerate(signatures) if place not in together}
 
     def intend(self, signature: Signature) -> None:
@@ -212,7 +200,7 @@ class Store:
 
     def _ask(self, questions: Mapping[Signature, Question], entries: Sequence[Entry | None]) -> list[Found]:
         """Look up the fingerprints of documents. Cache the visits of their URLs, read in the same round trip."""
-        visits = [visit_key(each.url) for each in questions if each.url]
+        visits = [records.visit_key(each.url) for each in questions if each.url]
         found = self.backend.find([*questions.values()], entries, visits)
         self.urls.take(visits, found[0].ahead)
         return found
@@ -262,7 +250,7 @@ class Store:
         if signature not in self._elsewhere:
             return False
         self._elsewhere.discard(signature)
-        if not self.backend.is_held(run_of(signature.id)):
+        if not self.backend.is_held(records.run_of(signature.id)):
             self.backend.release(self.entry(signature))
         return True
 
@@ -271,7 +259,7 @@ class Store:
     def entry(self, signature: Signature) -> Entry:
         """Return the entry that stores a document in the back end. If the document has no id, set a new one."""
         signature.id = signature.id or self.session.next_id()
-        return Entry(f"{DOCUMENT}/{signature.id}", signature, postings(signature))
+        return Entry(f"{DOCUMENT}/{signature.id}", signature, records.postings(signature))
 
     def add(self, signature: Signature) -> None:
         """Hold a new document as pending, without looking for copies."""
@@ -289,7 +277,6 @@ class Store:
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
         if entry := self.pending.pop(signature, None):
-            self.session.count(documents=1)
             self.urls.begin(self._sampled(signature, entry), signature, visit)
             signature.shrink()
             self._note(visit)
@@ -306,7 +293,7 @@ class Store:
         self._samples[name] = known + 1
         signature.sample = True
         keys, simhash = entry.postings
-        return Entry(entry.key, signature, Postings([*keys, host_key(name)], simhash))
+        return Entry(entry.key, signature, Postings([*keys, records.index_key("host", name)], simhash))
 
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all its visits."""
@@ -314,8 +301,6 @@ class Store:
             return
         if entry := self.pending.pop(signature, None):
             self.backend.release(entry)
-        else:
-            self.session.count(documents=-1)
         if not entry or signature in self._visited:
             self.urls.drop(signature)
         self.lookup.remove(signature)
@@ -383,7 +368,7 @@ class Store:
 
     def of_page(self, url: str) -> list[Signature]:
         """Return the documents of a page that gave several items, oldest first; [] for any other page."""
-        rows = self._rows(page_key(url), MOST_OF_PAGE)
+        rows = self._rows(records.index_key("page", canonical_url(url)), MOST_OF_PAGE)
         documents = [each for each in map(self.held, rows) if each.label and each not in self._gone]
         of_page = [each for each in documents if canonical_url(each.url or "") == canonical_url(url)]
         return sorted(of_page, key=_moment)
@@ -400,7 +385,7 @@ class Store:
 
     def _samples_of(self, name: str) -> list[Row]:
         """Return the rows of the newest samples of a host. Cache the number of its samples."""
-        key = host_key(name)
+        key = records.index_key("host", name)
         rows = self._rows(key, PAGES)
         if len(self._samples) >= HOSTS:
             self._samples.clear()
@@ -474,18 +459,18 @@ class Store:
 
     def run_of(self, signature: Signature) -> str:
         """Return the id of the run that added a document."""
-        return run_of(signature.id) or self.run
+        return records.run_of(signature.id) or self.run
 
     # The store as a whole
 
     def describe(self) -> dict[str, object]:
         """Return the name, the sizes and the counts of the store."""
-        counts = {"urls": self.session.urls, "runs": len(self.session.runs)}
+        counts = {"urls": self.backend.size(VISIT), "runs": len(self.session.runs)}
         return {"store": self.backend.name, **self.backend.describe(), **counts}
 
     def __len__(self) -> int:
         """Return the number of held documents."""
-        return self.session.documents + len(self.pending)
+        return self.backend.size(DOCUMENT) + len(self.pending)
 
     # Writing, and other processes
 
@@ -504,11 +489,9 @@ class Store:
     def flush(self, *, wait: bool = True) -> None:
         """Make committed rows durable. With `wait=False`, only start to write. Raise StoreError if a write failed."""
         self._flushed, self._unwritten = time.monotonic(), 0
-        if self.run:
-            if self._news != HostNews():
-                news, self._news = self._news, HostNews()
-                self.backend.write([Entry(f"{HOST}/{self.session.next_id()}", news)])
-            self.session.save_counts()
+        if self.run and self._news != HostNews():
+            news, self._news = self._news, HostNews()
+            self.backend.write([Entry(f"{HOST}/{self.session.next_id()}", news)])
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
@@ -546,7 +529,7 @@ class Store:
         return None
 
     def _apply(self, row: Row) -> None:
-        kind = kind_of(row.key)
+        kind = records.kind_of(row.key)
         if kind not in (HOST, VISIT, DOCUMENT):
             self.session.update_runs([row])
         elif kind == HOST:

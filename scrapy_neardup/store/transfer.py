@@ -12,7 +12,6 @@ later one is kept. A running crawl sees imported rows as it sees rows of another
 
 from __future__ import annotations
 
-import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,27 +22,10 @@ from typing import Any, TypeAlias
 from ..signature import Signature, Visit
 from . import opened_backend, records
 from .interface import Entry
-from .records import (
-    DAMAGE,
-    DOCUMENT,
-    FIELDS,
-    HOST,
-    RUN,
-    VISIT,
-    Record,
-    Run,
-    check,
-    id_of,
-    is_key,
-    kind_of,
-    origin,
-    place_of,
-    postings,
-)
+from .records import DAMAGE, DOCUMENT, FIELDS, HOST, RUN, VISIT, Record, Run
 from .store import Store
 
 CHUNK = 200  # rows in a chunk; each run among them needs an open lock file
-LOCK, PAUSE = "~import", 0.1  # the lock of imports, a name that no run can have; seconds between two attempts
 Line: TypeAlias = dict[str, Any]  # as JSON data
 END: Line = {"type": "end"}  # the last line
 
@@ -71,12 +53,12 @@ def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
 
 def _exported(store: Store) -> Iterator[Line]:
     runs = {run.id: run for run in store.runs()}
-    yield head_line(store.session.made["schemes"], store.session.documents, store.session.urls)
+    yield head_line(store.session.made["schemes"], store.backend.size(DOCUMENT), store.backend.size(VISIT))
     yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
     for row in chain(*map(store.backend.scan, (DOCUMENT, VISIT, HOST))):
         record = None if row.is_pending else store.session.load(row)
         # A run that began after the export has no line, so its rows are left out.
-        if record and place_of(origin(row.key, record))[0] in runs:
+        if record and records.place_of(records.origin(row.key, record))[0] in runs:
             yield line_of(row.key, record)
     yield END
 
@@ -88,8 +70,8 @@ def head_line(schemes: Mapping[str, str], documents: int, urls: int) -> Line:
 
 def line_of(key: str, record: Record) -> Line:
     """Return the line of a row."""
-    line: Line = {"type": kind_of(key), "key": id_of(key)}
-    for name, value in zip(FIELDS[kind_of(key)], records.body_of(key, record), strict=True):
+    line: Line = {"type": records.kind_of(key), "key": records.id_of(key)}
+    for name, value in zip(FIELDS[records.kind_of(key)], records.body_of(key, record), strict=True):
         line[name] = {"base64": b64encode(value).decode()} if isinstance(value, bytes) else value
     return line
 
@@ -108,13 +90,8 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
     first = [*islice(rows, chunk)]  # read first, so that invalid input creates no store
     with opened_backend(address, namespace, writes=True) as backend:
         importing = _Import(Store(backend, (), run=None), schemes)
-        while not backend.hold_run(LOCK):  # two imports must not add to the same counts at once
-            time.sleep(PAUSE)
-        try:
-            for some in chain([first], iter(lambda: [*islice(rows, chunk)], [])):
-                importing.add(some)
-        finally:
-            backend.release_run(LOCK)
+        for some in chain([first], iter(lambda: [*islice(rows, chunk)], [])):
+            importing.add(some)
     return importing.counts
 
 
@@ -134,9 +111,9 @@ def _row(line: Line) -> tuple[str, Record]:
         raise ValueError(f"a row of type {kind!r}; allowed are {', '.join(FIELDS)}")
     try:
         key, record = f"{kind}/{line['key']}", [_value(line[name]) for name in FIELDS[kind]]
-        if not is_key(key):
+        if not records.is_key(key):
             raise ValueError(f"its key is {line['key']!r:.80}; allowed is RUN/NUMBER, RUN, or the hash of a visit")
-        check(key, row := records.read(key, record))
+        records.check(key, row := records.READERS[kind](key, record))
     except KeyError as error:
         raise ValueError(f"a {kind} without {error}") from error
     except DAMAGE as error:
@@ -163,13 +140,8 @@ class _Import:
         """Import a chunk of rows, and return once the rows are durable."""
         while self._store.refresh():
             pass
-        self._session.update_runs([])  # reads the counts of other imports
         self._add_runs([record for _, record in rows if isinstance(record, Run)])
         self._add_rows([*self._wanted(rows)])
-        self._flush()
-
-    def _flush(self) -> None:
-        self._session.save_counts()
         self._backend.flush(wait=True)
 
     def _add_runs(self, runs: list[Run]) -> None:
@@ -180,10 +152,8 @@ class _Import:
         try:
             self._session.update_runs(self._backend.get(f"{RUN}/{run.id}" for run in held))
             for run in held:
-                before, after = known.get(run.id, Run(run.id, 0.0)), _merged(run, known.get(run.id))
-                self._session.count(documents=before.documents - after.documents, urls=before.urls - after.urls)
-                self._session.save(after)
-            self._flush()
+                self._session.save(_merged(run, known.get(run.id)))
+            self._backend.flush(wait=True)
         finally:
             for run in held:
                 self._backend.release_run(run.id)
@@ -195,7 +165,7 @@ class _Import:
         for key, record in rows:
             if isinstance(record, Run):
                 continue
-            run, number = place_of(origin(key, record))
+            run, number = records.place_of(records.origin(key, record))
             if run not in runs:
                 raise ValueError(f"row {key!r} is of a run that has no row before it")
             if runs[run].has_forgotten(number):
@@ -215,8 +185,7 @@ class _Import:
                 self.counts.known += isinstance(record, Signature)
             else:
                 self.counts.documents += isinstance(record, Signature)
-                self._session.count(documents=int(isinstance(record, Signature)))
-                self._session.write([Entry(key, record, postings(record))])
+                self._backend.write([Entry(key, record, records.postings(record))])
 
 
 def _merged(run: Run, known: Run | None) -> Run:

@@ -9,7 +9,7 @@ import os
 import sqlite3
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,33 +18,19 @@ from typing import Any
 
 import numpy as np
 
+from ..fingerprints.hashes import hash_text
 from ..progress import watched
-from . import namespaces, opened_backend
+from . import namespaces, opened_backend, records
 from .interface import Entry, StoreError
 from .local import database
 from .local.stored_index import files_of, fits
-from .records import (
-    COUNTS,
-    DAMAGE,
-    DOCUMENT,
-    HOST,
-    MADE,
-    META,
-    RUN,
-    VISIT,
-    check,
-    is_key,
-    kind_of,
-    links_key,
-    load,
-    origin,
-    postings,
-)
+from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT
 from .redis.address import is_server
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
-_TYPES = {**dict.fromkeys(("names", "last", "run", "meta", "host"), "hash"), "news": "stream"}  # of keys on a server
+# The types of keys on a server.
+_TYPES = {**dict.fromkeys(("names", "last", "counts", "run", "meta", "host"), "hash"), "news": "stream"}
 _REFUSED, _AGAIN = "the store is refused", "an item that needs it passes without a verdict, or its page is stored again"
 _REMEDY = "restore a backup of the store, delete its damaged rows (see docs/store.md), or begin another one"
 
@@ -71,10 +57,12 @@ class Survey:
     @property
     def findings(self) -> list[Finding]:
         """The distinct findings, each with its count and first example."""
-        return [
-            Finding(_said(what, *told), costs, "nothing" if harmless else _REMEDY, harmless)
-            for (what, costs, harmless), told in self._found.items()
-        ]
+        found = []
+        for (what, costs, harmless), (count, example) in self._found.items():
+            first = "; the first: " if count > 1 else ": "
+            said = " ".join(f"{count} {what}{first}{example}".split()) if example else what
+            found.append(Finding(said, costs, "nothing" if harmless else _REMEDY, harmless))
+        return found
 
     @property
     def whole(self) -> bool:
@@ -84,8 +72,8 @@ class Survey:
     def begin(self, namespace: str) -> None:
         """Begin to verify a namespace."""
         self._suffix = f" (namespace {namespace!r})" if namespace else ""
-        self._is_readable = True
-        self._records: dict[str, Any] = {}  # of runs and of kind `meta`
+        self._is_readable, self._has_schemes = True, False
+        self._runs: set[str] = set()
         self._writers: set[str] = set()
         self._documents, self._targets, self._urls = array("Q"), array("Q"), 0
 
@@ -97,7 +85,7 @@ class Survey:
 
     def add(self, key: str, record: Any) -> None:
         """Add a row, or the exception that tells why it can't be read. The key is "" if it is unknown."""
-        kind = kind_of(key)
+        kind = records.kind_of(key)
         if isinstance(record, Exception):
             self._is_readable = False
             what = f"rows of kind {kind!r} can't be read" if kind in _KINDS else "rows can't be read"
@@ -105,42 +93,35 @@ class Survey:
             self.note(what, costs, f"{key[:80]!r}: {record}" if key else record)
             return
         self.read.update({"rows", f"{kind}s"} & self.read.keys())
-        if kind in (META, RUN):
-            self._records[key] = record
+        if kind == META:
+            self._has_schemes = True
+        elif kind == RUN:
+            self._runs.add(records.id_of(key))
         else:
-            self._writers.add(origin(key, record).rpartition("/")[0])
+            self._writers.add(records.run_of(records.origin(key, record)))
         if kind == DOCUMENT:
-            self._documents.append(links_key(record.id))
-        if kind == VISIT:
+            self._documents.append(hash_text(record.id))
+        elif kind == VISIT:
             self._urls += not record.name
-            self._targets.extend([links_key(record.target)] if record.target is not None else [])
+            self._targets.extend([hash_text(record.target)] if record.target is not None else [])
 
-    def compare(self) -> None:
-        """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile.
+    def compare(self, counts: Mapping[str, int]) -> None:
+        """If all rows of the namespace could be read, compare them with each other, and their numbers with these.
 
-        Fewer documents than recorded are a loss. Other differences are harmless: two crawls that fetch a URL at the
-        same time both count it, and a killed process may leave rows that it has not counted.
+        No process may write meanwhile.
         """
-        runs = {key[4:]: record for key, record in self._records.items() if kind_of(key) == RUN}
         if not self._is_readable:
             return
-        if runs and MADE not in self._records:
+        if self._runs and not self._has_schemes:
             self.note("the record of the schemes of the store is missing", _REFUSED)
-        for run in sorted(self._writers - runs.keys()):
+        for run in sorted(self._writers - self._runs):
             self.note("records of runs are missing", "`export` and `stats` leave out the rows of these runs", run)
-        for name, count in {"documents": len(self._documents), "urls": self._urls}.items():
-            said = sum(getattr(run, name) for run in runs.values()) + self._records.get(COUNTS, {}).get(name, 0)
-            is_loss = name == "documents" and count < said
-            if count != said and runs.keys() >= self._writers:
-                costs = "their pages are stored again" if is_loss else "`stats` shows wrong figures"
-                self.note(f"the runs count {said} {name}, but there are {count}", costs, harmless=not is_loss)
+        read = {DOCUMENT: len(self._documents), VISIT: self._urls}
+        for kind in counts:
+            if counts[kind] != read[kind]:
+                self.note(f"{counts[kind]} {kind}s are counted, but there are {read[kind]}", _AGAIN)
         if lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum()):
             self.note(f"{lost} visits lead to documents that do not exist", "these URLs are fetched again")
-
-
-def _said(what: str, count: int, example: object) -> str:
-    first = "; the first: " if count > 1 else ": "
-    return " ".join(f"{count} {what}{first}{example}".split()) if example else what
 
 
 def verify(address: str) -> Survey:
@@ -156,11 +137,9 @@ def _records(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         record = value
         try:
             if not isinstance(value, Exception):
-                if not is_key(key):
-                    raise ValueError("a store has no rows of this kind")
-                if not isinstance(value, bytes):
-                    raise ValueError("its value is not bytes")
-                check(key, record := load(key, value))
+                if not (records.is_key(key) and isinstance(value, bytes)):
+                    raise ValueError("a store has no such row")
+                records.check(key, record := records.load(key, value))
         except DAMAGE as error:
             record = error
         yield key, record
@@ -185,7 +164,7 @@ def _verify_file(address: str, survey: Survey) -> None:
             survey.begin(name)
             for key, record in _records(watched(_rows_of_file(db, table), "rows")):
                 survey.add(key, record)
-            survey.compare()
+            survey.compare({})
     survey.begin("")
     try:  # in a small file, a single damaged row prevents it
         database.open_database(path, writes=False).close()
@@ -249,9 +228,12 @@ def _verify_namespace(backend: Any, survey: Survey) -> None:
         again = _records((row.key, row.value) for row in backend.get(_lacking(backend, some)))
         for key in _lacking(backend, again):
             survey.note("rows are missing in their index", _AGAIN, repr(key))
-    with suppress(StoreError, *DAMAGE):
+    try:
+        counts = {kind: backend.size(kind) for kind in (DOCUMENT, VISIT)}
         if not (backend.news()[0] or any(map(backend.is_held, backend.names()))):  # no run is or was open meanwhile
-            survey.compare()
+            survey.compare(counts)
+    except (StoreError, *DAMAGE) as error:
+        survey.note(str(error), _REFUSED)
 
 
 def _rows_of_server(backend: Any) -> Iterator[tuple[str, Any]]:
@@ -268,6 +250,6 @@ def _lacking(backend: Any, rows: Iterable[tuple[str, Any]]) -> list[str]:
     """Return the keys of documents and visits that are missing in at least one of their lists in the index."""
     from .redis.backend import located
 
-    known = [row for row in rows if kind_of(row[0]) in (DOCUMENT, VISIT) and not isinstance(row[1], Exception)]
-    asked = (["lacks", *located(Entry(key, record, postings(record)))] for key, record in known)
+    known = [row for row in rows if records.kind_of(row[0]) in (DOCUMENT, VISIT) and not isinstance(row[1], Exception)]
+    asked = (["lacks", *located(Entry(key, record, records.postings(record)))] for key, record in known)
     return [key for (key, _), lacks in zip(known, backend.run(*asked, checks=False), strict=True) if lacks]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..signature import Signature, Visit
 from .interface import Backend, Entry, Question, Row, StoreError
-from .records import DOCUMENT, VISIT, links_key, mirrors_key, place_of, plain, postings, run_key, run_of, visit_key
+from .records import DOCUMENT, VISIT, index_key, place_of, plain, postings, run_of, visit_key
 
 if TYPE_CHECKING:
     from .runs import Session
@@ -106,7 +106,7 @@ class Visits:
 
     def _to(self, document: Signature, most: int = MANY) -> dict[str, Visit]:
         """Return the visits of a document by key, as they are stored."""
-        keys = links_key(document.id), mirrors_key(document.id)
+        keys = index_key("links", document.id), index_key("mirrors", document.id)
         [found] = self._backend.find([Question(dict.fromkeys(keys, most))])
         key, stored = visit_key(document.url or ""), self._read(visit_key(document.url or ""))[0]
         visits = {key: stored} if document.url and stored else {}
@@ -118,8 +118,8 @@ class Visits:
 
         `after` is the number above which the states of the run are.
         """
-        [found] = self._backend.find([Question({run_key(run): MANY})])
-        listed = [row.key for row in _visits(found.rows.pop(run_key(run), ()))]
+        [found] = self._backend.find([Question({index_key("run", run): MANY})])
+        listed = [row.key for row in _visits(found.rows.pop(index_key("run", run), ()))]
         # The visits of the own URLs of its documents are not listed.
         urls = (self._held(row).url for row in self._backend.scan(DOCUMENT, run))
         keys = chain(listed, (visit_key(url) for url in urls if url))
@@ -131,7 +131,7 @@ class Visits:
 
     def count(self, id: str) -> int:
         """Return the number of copies of a document. A number above `FEW` may include those that changed since."""
-        key = mirrors_key(id)
+        key = index_key("mirrors", id)
         [found] = self._backend.find([Question({key: 2 * FEW})])  # some are found several times
         visits = {row.key: self._load(row) for row in _visits(found.rows.get(key, ()))}
         if len(visits) > FEW:
@@ -189,10 +189,8 @@ class Visits:
         try:
             known, stored = self.resolve(place), self._read(key)[0]
         except StoreError:
-            self._session.count(urls=int(bool(visit.url)))
             self._write([*others, _entry(key, _packed(visit, at, None, is_own=_has_own_url(visit)))])
             raise
-        self._session.count(urls=int(stored is None and bool(visit.url)))
         if stored and known and tells_same(stored, visit) and self._session.is_of_writer(run_of(stored.at)):
             return _entry(key, _packed(visit, stored.at, stored.before, is_own=_is_own(stored)), keeps_place=True)
         if visit.is_copy or stored:
@@ -215,7 +213,7 @@ class Visits:
         self.refresh(ahead=False)
         for entry in chain(entries, deleted):
             self._ahead.pop(entry.key, None)
-        self._session.write(entries, deleted)
+        self._backend.write(entries, deleted)
 
     def adopt(self, key: str, stored: Visit) -> bool:
         """Write a visit of another store, unless a later visit is known. Return whether it was written."""
@@ -223,7 +221,6 @@ class Visits:
         visit = next(self._complete([stored]), None)
         if visit is None or (known[1] and known[1].seen >= visit.seen):
             return False
-        self._session.count(urls=int(known[0] is None and not stored.name))
         self._write([_entry(key, stored)])
         return True
 
@@ -241,7 +238,6 @@ class Visits:
             self._delete({key: stored})
 
     def _delete(self, visits: dict[str, Visit], *others: Entry) -> None:
-        self._session.count(urls=-sum(not visit.name for visit in visits.values()))
         self._write([], [*(_entry(key, visit) for key, visit in visits.items()), *others])
         self._recount_all(visits.values(), ())
 

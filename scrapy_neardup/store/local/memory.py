@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...index.kinds import NEWEST
 from ...index.row_index import Place, Places, RowIndex, nearest_of
 from ..interface import Entry, Found, Question, Row
-from ..records import Postings, Record
+from ..records import COUNTED, Postings, Record
 
 
 class MemoryBackend:
@@ -66,6 +66,13 @@ class MemoryBackend:
         """Return the existing rows at these places, as a dictionary by place."""
         keys = {place: place if isinstance(place, str) else self._keys[place] for place in places}
         return {place: Row(key, record) for place, key in keys.items() if (record := self._rows.get(key)) is not None}
+
+    def size(self, kind: str) -> int:
+        return sum(self._rows[key] is not None and key not in self._pending for key in self._counted(kind))
+
+    def _counted(self, kind: str) -> list[str]:
+        first, end = COUNTED[kind]
+        return [key for key in self._rows if first <= key < end]
 
     def count(self, key: int) -> int:
         return self.index.count(key)

@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from ...index.row_index import Place
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, VISIT, dump, load, postings
+from ..records import COUNTED, DOCUMENT, VISIT, dump, load, postings
 from .database import NO_VISIT, RunLock, key_in, open_database, shrink, store_errors, stored_key, table_of
 from .memory import MemoryBackend
 from .stored_index import StoredIndex, folder_of
@@ -143,6 +143,17 @@ class SqliteBackend(MemoryBackend):
                 break
             last = rows[-1][0]
         yield from self.get(sorted(unwritten))
+
+    def size(self, kind: str) -> int:
+        query = f'SELECT count(*) FROM "{self._table}" WHERE key >= ? AND key < ?'
+        with store_errors(self.name, "read"):
+            self._db.execute("BEGIN")  # both reads see the same rows
+            try:
+                [stored] = self._db.execute(query, [*map(stored_key, COUNTED[kind])]).fetchone()
+                waiting = self._select("key", "key", [*map(stored_key, self._counted(kind))])
+            finally:
+                self._db.execute("COMMIT")
+        return super().size(kind) + int(stored) - len(waiting)
 
     def release(self, entry: Entry) -> None:
         super().release(entry)

@@ -11,6 +11,7 @@ All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a c
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
 - `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the highest number of its documents.
+- `:counts`: a hash with the numbers of documents and of visits of URLs.
 - `:lease.CODE`: the lease of a run, a hash of its pending documents by place. It expires unless it is renewed.
 - `:news`: a stream of written rows of runs and hosts, and of documents while `:hears` exists.
 """
@@ -27,7 +28,7 @@ from typing import Any
 from ...index.row_index import flips, most_flips
 from .. import records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_of, kind_of, place_of
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, index_key, key_of, kind_of, place_of, run_of
 from .connection import Operation, Server, code, keys, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
@@ -111,18 +112,20 @@ class RedisBackend(Server):
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
-            if kind == VISIT:
-                self.run()
-                names = dict.fromkeys(keys(self._address, f"{self.root}r*"))  # the server may tell one twice
-                yield from self._rows_at(name[-PLACE:] for name in names if name[CODE - PLACE] > 0x7F)
-            elif kind == DOCUMENT:
+            if kind in (VISIT, DOCUMENT):
                 for name in [run] if run else sorted(self.names()):
-                    yield from self._scan_run(name)
+                    yield from self._scan_visits(name) if kind == VISIT else self._scan_run(name)
             else:
                 [rows] = self.run(["call", "HGETALL", self.key(kind)])
                 for name, value in sorted(zip(rows[::2], rows[1::2], strict=True)):
                     if not run or name.decode().partition("/")[0] == run:
                         yield Row(f"{kind}/{name.decode()}", value)
+
+    def _scan_visits(self, run: str) -> Iterator[Row]:
+        """Yield the visits whose state a run saw first. Those that another run has seen since are listed there too."""
+        for row in self._rows_at(self._places(index_key("run", run))):
+            if isinstance(row.value, bytes) and run_of(records.load(row.key, row.value).at) == run:
+                yield row
 
     def _scan_run(self, run: str) -> Iterator[Row]:
         [last] = self.run(["call", "HGET", self.key("last"), code(run)])
@@ -176,6 +179,10 @@ class RedisBackend(Server):
         """Return the places of all rows that the index has for a key, oldest first."""
         [packed] = self.run(["places", _packed([key])])
         return list(dict.fromkeys(packed[at : at + PLACE] for at in range(0, len(packed), PLACE)))
+
+    def size(self, kind: str) -> int:
+        with store_errors(self.name):
+            return int(self.run(["call", "HGET", self.key("counts"), kind])[0] or 0)
 
     def count(self, key: int) -> int:
         return len(self._places(key))
@@ -257,6 +264,8 @@ def _packed(keys: Sequence[int]) -> bytes:
 def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
     keys, simhash = entry.postings
+    if isinstance(entry.record, Visit):
+        keys = [*keys, index_key("run", run_of(entry.record.at))]
     return place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
 
 

@@ -110,10 +110,17 @@ function operations.hold(place, value, keys, simhash)
   each_list(append, place, keys, simhash)
 end
 
+-- Counts a document or the visit of a URL that came or went. The visit of a name has the highest bit.
+local function count(place, change)
+  local kind = byte(place, CODE + 1) < 128 and 'document' or byte(place) < 128 and 'visit'
+  if kind then pcall(call, 'HINCRBY', root .. ':counts', kind, change) end
+end
+
 -- Writes the row of a document or visit. `others`: the keys that it lacks if it is pending or written, or false.
 function operations.row(place, value, keys, simhash, others, is_news)
   local old = call('SET', rows .. place, value, 'GET')
   if old == value then return end
+  if not old then count(place, 1) end
   local is_known = call('HDEL', lease(place), place) == 1 or old
   if is_known and others then keys, simhash = others, '' end
   each_list(append, place, keys, simhash, is_known)
@@ -126,7 +133,7 @@ end
 -- Deletes a document or visit; with `if_pending`, only a pending document.
 function operations.drop(place, keys, simhash, if_pending)
   if if_pending and call('HEXISTS', lease(place), place) == 0 then return end
-  call('DEL', rows .. place)
+  if call('DEL', rows .. place) == 1 then count(place, -1) end
   call('HDEL', lease(place), place)
   each_list(function(name, entry)
     gone[name] = gone[name] or {}
