@@ -9,7 +9,8 @@ from typing import NamedTuple
 from scrapy_neardup.fingerprints.shingles import Sketch
 from scrapy_neardup.hosts.rules import Row
 from scrapy_neardup.signature import Evidence
-from scrapy_neardup.store import Forgotten, Selection
+from scrapy_neardup.store import Selection
+from scrapy_neardup.store.interface import Forgotten
 
 DISTANCE = 3  # of SimHashes that are found
 NEAR = 1  # of the fingerprints of a detector with an index of its own

@@ -55,7 +55,7 @@ def run_forget(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _selected(config: Config, what: Selection) -> Forgotten:
     with closing(open_store(config.store, (), namespace=config.namespace, run=None)) as store:
-        return store.selected(what)
+        return store.forget(what, only_counts=True)
 
 
 def _forget(config: Config, what: Selection) -> Forgotten:

@@ -8,26 +8,14 @@ from contextlib import closing, contextmanager
 
 from ..detectors.detector import Detector
 from ..progress import watched
-from .interface import Backend, Forgotten, Selection, StoreError
+from .interface import Backend, Selection, StoreError
 from .local import database
 from .local.memory import MemoryBackend
 from .lookup import Lookup
-from .records import Run
 from .redis.address import KINDS, check_client, is_server, named
 from .store import Store
 
-__all__ = [
-    "Forgotten",
-    "Run",
-    "Selection",
-    "Store",
-    "StoreError",
-    "check_kind",
-    "compact",
-    "memory_store",
-    "open_store",
-    "size",
-]
+__all__ = ["Selection", "Store", "StoreError", "check_kind", "compact", "memory_store", "open_store"]
 
 
 def check_kind(address: str) -> None:
@@ -52,24 +40,21 @@ def open_store(
 ) -> Store:
     """Open the store at a path, on a server (`redis://…`), or in memory if `address` is None.
 
-    `run` is the id of a run to resume, "" to begin a new run, or None to open the store read-only. With
-    `unclean_run="keep"`, documents of dead runs are kept; with "forget", they are forgotten. `writer` names the spider
-    or command that opens the store.
+    `run` is the id of a run to resume, "" to begin a new run, or None to open the store read-only. `unclean_run` is
+    what to do with the documents of dead runs: "forget" or "keep". `writer` names the spider or command that opens it.
 
     Raise StoreError if the store can't be read, or if a detector had other parameters when the store was written.
     """
     if address is None:
         return memory_store(detectors)
-    hears = bool(Lookup(detectors).own)
-    backend = open_backend(address, namespace, writes=run is not None, hears_documents=hears)
+    backend = open_backend(address, namespace, writes=run is not None, hears_documents=bool(Lookup(detectors).own))
     return Store(backend, detectors, unclean_run=unclean_run, run=run, writer=writer)
 
 
 def open_backend(address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> Backend:
-    """Open the back end at an address. Raise StoreError if it can't be opened.
+    """Open the back end at an address; without `writes`, read-only. Raise StoreError if it can't be opened.
 
-    With `writes=False`, open it read-only. With `hears_documents=True`, the method `news` of a server also returns new
-    documents. The method `news` of a file always returns new documents.
+    With `hears_documents`, the news of a server include new documents, as those of a file always do.
     """
     check_kind(address)
     if is_server(address):
@@ -104,17 +89,7 @@ def namespaces(address: str) -> list[str]:
 
 
 def compact(address: str) -> None:
-    """Give unused space back to the system. Other processes may use the store meanwhile.
-
-    Raise StoreError if the store can't be written.
-    """
+    """Give unused space back to the system. Other processes may use the store meanwhile."""
     for namespace in watched(names := namespaces(address), "namespaces", len(names)):
         with opened_backend(address, namespace, writes=True) as backend:
             backend.compact()
-
-
-def size(address: str) -> int:
-    """Return the size of a store in bytes: on disk or, for a server, all memory that the server uses."""
-    with opened_backend(address, "", writes=False) as backend:
-        described = backend.describe()
-    return int(str(described["bytes_server" if backend.is_remote else "bytes"]))

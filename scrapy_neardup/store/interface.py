@@ -17,28 +17,26 @@ class Selection(NamedTuple):
     """A selection of records to forget. Exactly one field is set."""
 
     url: str | None = None
-    """A URL. If it is a copy, its visit is selected. Otherwise its document and all visits of it are selected."""
+    """Selects the visit of a URL and, unless it is a copy, its document with all visits."""
     host: str | None = None
-    """A host, with or without port. Its URLs, its documents and the evidence that names this host are selected."""
+    """Selects the URLs and documents of a host, with or without port, and the evidence that names this host."""
     run: str | None = None
-    """The id of a run. All its rows are selected."""
+    """Selects all rows of the run with this id."""
     before: float | None = None
-    """Seconds since the epoch. Documents last seen before this time are selected."""
+    """Selects the documents that were last seen before this time, in seconds since the epoch."""
 
 
 class Forgotten(NamedTuple):
-    """The numbers of forgotten documents and URLs."""
+    """The numbers of forgotten documents and URLs, including the URLs of the documents."""
 
     documents: int
     urls: int
-    """The number of forgotten URLs, including the URLs of forgotten documents."""
 
 
 class Row(NamedTuple):
     """A row read from the store."""
 
     key: str
-    """One of `document/RUN/NUMBER`, `visit/HASH`, `host/RUN/NUMBER`, `run/RUN`, `meta/NAME`."""
     value: bytes | Record
     """The encoded record (see `records.dump`), or the record itself if the row is not yet written."""
     is_pending: bool = False
@@ -67,16 +65,16 @@ class Question(NamedTuple):
 
 @dataclass
 class Found:
-    """The rows that answer a lookup."""
+    """The rows that answer a lookup, oldest first."""
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
-    """The rows of each key, oldest first. A few of them may belong to another key, so check their records."""
+    """The rows of each key. A few of them may belong to another key, so check their records."""
     near: list[Row] = field(default_factory=list)
-    """The rows with a near SimHash, oldest first."""
+    """The rows with a near SimHash."""
     is_held: bool = False
     """True if the back end now holds the entry that was passed with the lookup."""
     seen: bytes = b""
-    """A token for `hold`, which uses the token to detect rows that were added after the lookup."""
+    """A token by which `hold` detects rows that were added after the lookup."""
     ahead: list[Row] = field(default_factory=list)
     """The rows whose keys were passed with the lookup."""
 
@@ -85,7 +83,7 @@ class Backend(Protocol):
     """Storage and lookup of rows. Use a back end in one thread at a time.
 
     Writes are idempotent, since the caller chooses the keys. A row passed to `write` is visible to this process at
-    once, and durable when `flush(wait=True)` returns. A batch is one transaction.
+    once, and durable when `flush(wait=True)` returns.
     """
 
     name: str
@@ -93,26 +91,23 @@ class Backend(Protocol):
     is_remote: bool
     """True if the back end is a server. Other processes see this process's pending documents only on a server."""
 
-    # Rows
-
     def get(self, keys: Iterable[str]) -> list[Row]:
         """Return the rows that exist under these keys, in any order."""
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
-        """Yield all rows of a kind, including unwritten rows. `run` is the id of one run, or "" for all runs.
+        """Yield all rows of a kind, including unwritten rows; of documents and host news, also those of one run.
 
-        Visits are scanned for all runs only. Documents in a file or on a server are sorted by key.
+        Documents in a file or on a server are sorted by key.
         """
 
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
     ) -> list[Found]:
-        """Return one answer for each question, in order.
+        """Return one answer for each question, in order. The first one also has the rows with the keys `ahead`.
 
         `entries` has, for each question, a document to hold or None. If no row has a key of the question, a server
         holds the document as pending, even if the SimHash of a row is near. Once a document could not be held, later
-        documents of the call are not held either. Local back ends ignore `entries`. The first answer also has the rows
-        with the keys `ahead`.
+        documents of the call are not held either. Local back ends ignore `entries`.
         """
 
     def size(self, kind: str) -> int:
@@ -122,22 +117,18 @@ class Backend(Protocol):
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
-        """Hold a document as pending. Return False if rows with one of its keys were added after its lookup.
-
-        `seen` is `Found.seen` of that lookup.
-        """
+        """Hold a document as pending. Return False if rows with one of its keys were added after the lookup `seen`."""
 
     def release(self, entry: Entry) -> None:
         """Delete a pending document."""
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        """Write `entries` and delete `deleted` as one batch. Writing a pending document commits it."""
+        """Write `entries` and delete `deleted` in one transaction. Writing a pending document commits it."""
 
     def flush(self, *, wait: bool) -> None:
         """Start to write all buffered rows. With `wait`, return once they are durable.
 
-        Raise StoreError if a write failed. The rows of that write stay in the buffer for the next flush. While a server
-        is known to be down, raise at once.
+        Raise StoreError if a write failed, or a server is known to be down. The rows stay in the buffer.
         """
 
     def reach(self) -> None:
@@ -149,8 +140,6 @@ class Backend(Protocol):
         A server returns only rows of runs and hosts, and also of documents if it was opened with `hears_documents`.
         """
 
-    # Runs
-
     def hold_run(self, run: str) -> bool:
         """Take the lock of a run. Return False if another living process holds it."""
 
@@ -160,13 +149,8 @@ class Backend(Protocol):
     def release_run(self, run: str) -> None:
         """Release the lock of a run."""
 
-    # The back end as a whole
-
     def meet(self) -> None:
-        """From now on, find pending documents of the other back ends in this thread that meet, in the same file.
-
-        A server shows pending documents anyway.
-        """
+        """From now on, find pending documents of the other back ends in this thread that meet, in the same file."""
 
     def describe(self) -> dict[str, object]:
         """Return figures about the back end by name, such as sizes in bytes."""

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -50,8 +50,7 @@ class Session:
     def begin(self, run: str | None, writer: str) -> list[Run]:
         """Open the run with the id `run`, or a new run if it is "". Return all dead runs, after taking their locks.
 
-        A resumed run that had died is among the dead runs. With `run=None`, open the store read-only, and return no
-        runs. Raise StoreError if the store can't be read, or has other schemes of fingerprints than the detectors.
+        A resumed run that had died is one of them. With `run=None`, open the store read-only, and return no runs.
         """
         self.update_runs(self._backend.scan(RUN))
         self.agree({}, writes=run is not None)
@@ -60,12 +59,11 @@ class Session:
         self.run = self._claimed(run)
         dead = self.hold_dead(self.others_open())
         self.update_runs(self._backend.get([f"{RUN}/{self.run}"]))  # its former process may have written until now
-        dead += [each for each in self.runs.values() if each.closed is None and each.id == self.run]
-        mine = self.runs.get(self.run) or Run(self.run, time.time())
+        mine = self.runs.get(self.run) or Run(self.run, time.time(), 0.0)
         self.sealed = self._last = mine.sealed
         self._has_begun = True
         self.save(replace(mine, closed=None, writer=writer))
-        return dead
+        return dead if mine.closed is not None else [*dead, mine]
 
     def is_of_writer(self, run: str) -> bool:
         """Return whether the spider or command of this run also had another run open."""
@@ -77,7 +75,7 @@ class Session:
         return [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
 
     def hold_dead(self, names: Iterable[str]) -> list[Run]:
-        """Check which of the named runs are dead. Take the locks of the dead runs, and return their records."""
+        """Take the locks of those of the named runs that are dead, and return their records."""
         held = [name for name in names if self._backend.hold_run(name)]
         self.update_runs(self._backend.get(f"{RUN}/{name}" for name in held))  # they may have been closed meanwhile
         dead = [self.runs[name] for name in held if self.runs[name].closed is None]
@@ -94,14 +92,13 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """Compare `schemes` and those of the detectors with the stored schemes. Raise StoreError if one differs.
+        """Raise StoreError if a scheme of `schemes` or the detectors is another than that in the store.
 
         With `writes`, store new schemes.
         """
-        [*stored] = (self.load(row) for row in self._backend.get([MADE]))
-        if not stored and self.runs:
+        before: Any = next(map(self.load, self._backend.get([MADE])), None)
+        if before is None and self.runs:
             raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
-        before: Any = stored[0] if stored else None
         made = {"sketch": shingles.SCHEME, "tokens": tokens.SCHEME, **self._schemes}
         try:
             self.made = records.merged(records.merged(before, made), schemes)
@@ -137,6 +134,10 @@ class Session:
         self._set(run)
         self._backend.write([Entry(f"{RUN}/{run.id}", run)])
 
+    def close(self, stats: Mapping[str, int]) -> None:
+        """Write the record of this process's run as closed, with these stats."""
+        self.save(self.runs[self.run].ended(self._last).with_stats(stats))
+
     def _set(self, run: Run) -> None:
         known = self.runs.get(run.id)
         self.erasures += known is not None and known.forgotten != run.forgotten
@@ -148,27 +149,18 @@ class Session:
         run = self.runs.get(name)
         return run is not None and run.has_forgotten(number)
 
-    # Writing
-
     def next_id(self) -> str:
         """Return the id of the next new row, `RUN/NUMBER`, in the run of this process."""
         self._last += 1
         return f"{self.run}/{self._last:06x}"
 
     def end(self, run: Run, last: int, *, forget: bool) -> None:
-        """Write the record of a dead run as ended. `last` is its highest row number.
-
-        With `forget`, mark the rows written after it was last closed as forgotten. The run of this process stays open.
-        """
+        """Write the record of a dead run with rows up to `last` as ended; see `Run.ended`. Its own run stays open."""
         ended = run.ended(last, forget=forget)
         if run.id == self.run:
             ended, self._last = replace(ended, closed=None), max(self._last, last)
             self.sealed = self._last
         self.save(ended)
-
-    def close(self, stats: Mapping[str, int]) -> None:
-        """Write the record of this process's run as closed, with these stats."""
-        self.save(self.runs[self.run].ended(self._last).with_stats(stats))
 
 
 class Dead:
@@ -181,10 +173,9 @@ class Dead:
         self._missed: Counter[str] = Counter()
 
     def look(self) -> None:
-        """If the next check is due, check which runs are dead, and end them.
+        """If the next check is due, end the runs that are dead.
 
-        A run is dead after `LOOKS` checks in a row that find no living process of it, so that a process that lost its
-        connection has time to reconnect. Raise StoreError if the server fails.
+        A process that lost its connection has time to reconnect: it takes `LOOKS` checks in a row that do not find it.
         """
         if time.monotonic() < self._look_at:
             return
@@ -196,10 +187,7 @@ class Dead:
         self._missed = missed
 
     def end(self, runs: list[Run]) -> None:
-        """End dead runs. This process must hold their locks. Release the locks, except that of its own run.
-
-        Raise StoreError if a write fails.
-        """
+        """End dead runs, whose locks this process holds, and release these locks, except that of its own run."""
         store = self._store
         for run in runs:
             last, lost = _last(store, run), 0
@@ -220,15 +208,19 @@ class Dead:
 # Forgetting
 
 
-def forget(store: Store, what: Selection) -> Forgotten:
-    """Forget a selection. Return the numbers of forgotten documents and URLs.
+def forget(store: Store, what: Selection, *, only_counts: bool) -> Forgotten:
+    """Forget a selection, unless `only_counts`. Return the numbers of its documents and URLs.
 
     All visits of a forgotten document are forgotten too, and evidence on mirrors that names the selected URL or host.
     """
     if what.run is not None:
-        return _forget_run(store, what.run)
+        return _forget_run(store, what.run, only_counts=only_counts)
     documents, visits, trials = _selection(store, what)
-    count = _counted(store, documents, visits)
+    of_documents = (visit for document in documents for visit in store.visits(document))
+    urls = {records.visit_key(visit.url) for visit in chain(visits, of_documents) if visit.url}
+    count = Forgotten(len(documents), len(urls))
+    if only_counts:
+        return count
     for document in documents:
         store.withdraw(document)
     for visit in visits:
@@ -238,20 +230,6 @@ def forget(store: Store, what: Selection) -> Forgotten:
         known = store.counters.known()
         store.forget_counters([(name, fact) for name, fact in known if is_of(what.host, f"http://{name}/")])
     return count
-
-
-def selected(store: Store, what: Selection) -> Forgotten:
-    """Return the numbers that `forget` would return, and forget nothing. Raise StoreError for an unknown run."""
-    if what.run is not None:
-        return _selected_of_run(store, what.run)
-    documents, visits, _ = _selection(store, what)
-    return _counted(store, documents, visits)
-
-
-def _counted(store: Store, documents: Sequence[Signature], visits: Iterable[Visit]) -> Forgotten:
-    of_documents = (visit for document in documents for visit in store.visits(document))
-    urls = {records.visit_key(visit.url) for visit in chain(visits, of_documents) if visit.url}
-    return Forgotten(len(documents), len(urls))
 
 
 def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Visit], list[Trial]]:
@@ -266,15 +244,10 @@ def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Vis
         visits = [each for each in watched(store.all_visits(), "visits") if is_of(name, each.url)]
         trials = [row for row in store.hosts.dump() if any(is_of(name, f"http://{site}/") for site in row.sites)]
         return documents, visits, trials
-    return [*_seen_before(store, what.before)] if what.before is not None else [], [], []
-
-
-def _seen_before(store: Store, when: float) -> Iterator[Signature]:
-    """Yield the documents that were last seen before a time."""
+    when = what.before or 0.0
     alive = {visit.target for visit in watched(store.urls.all(), "visits") if visit.seen >= when}
-    for signature in watched(store.signatures(), "docs", len(store)):
-        if signature.first_seen < when and signature.id not in alive:
-            yield signature
+    known = watched(store.signatures(), "docs", len(store))
+    return [each for each in known if each.first_seen < when and each.id not in alive], [], []
 
 
 def is_of(name: str, url: str | None) -> bool:
@@ -287,14 +260,18 @@ def is_of(name: str, url: str | None) -> bool:
     return (host(url) or None) in (name.lower(), host(f"http://{name}"))
 
 
-def _forget_run(store: Store, name: str) -> Forgotten:
-    """Forget all rows of a run. Raise StoreError if the run is unknown or alive."""
-    _check_known(store, name)
+def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
+    """Forget all rows of a run, unless `only_counts`. Raise StoreError if the run is unknown or alive."""
+    if name not in store.session.runs:
+        where = f"store {store.backend.name!r}"
+        raise StoreError(f"{where} has no run {name!r}; `scrapy neardup stats --runs` lists those it has")
+    if only_counts:
+        return _counted(store, name)
     if name == store.run or not store.backend.hold_run(name):
         raise StoreError(f"run {name!r} of store {store.backend.name!r} is alive; end it first")
     try:
         store.session.update_runs(store.backend.get([f"{RUN}/{name}"]))  # it may have written more
-        run, count = store.session.runs[name], _selected_of_run(store, name)
+        run, count = store.session.runs[name], _counted(store, name)
         last = _last(store, run)
         erase(store, name)
         store.session.save(run.without(last))
@@ -304,20 +281,13 @@ def _forget_run(store: Store, name: str) -> Forgotten:
         store.backend.release_run(name)
 
 
-def _selected_of_run(store: Store, name: str) -> Forgotten:
-    _check_known(store, name)
+def _counted(store: Store, name: str) -> Forgotten:
     documents = {row.key[9:]: store.held(row) for row in _rows(store, DOCUMENT, name, 0)}
     wrote = dict(store.urls.of_run(name))
     back = {key: store.urls.restored(visit) for key, visit in wrote.items() if not visit.name}
     urls = {records.visit_key(visit.url) for each in documents.values() for visit in store.visits(each) if visit.url}
     gone = {key for key, before in back.items() if before is None or before.target in documents}
     return Forgotten(len(documents), len(urls - back.keys() | gone))
-
-
-def _check_known(store: Store, name: str) -> None:
-    if name not in store.session.runs:
-        where = f"store {store.backend.name!r}"
-        raise StoreError(f"{where} has no run {name!r}; `scrapy neardup stats --runs` lists those it has")
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> int:

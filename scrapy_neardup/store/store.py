@@ -5,23 +5,17 @@ documents. A committed document is a row with the key `document/RUN/NUMBER`, whi
 such rows under its own run, so two processes never choose the same key, and writing a row twice changes nothing. What a
 URL returned last is a row with the key `visit/HASH`, which is written in place.
 
-New documents are claimed atomically: if two processes claim copies at the same time, one finds the other's document. A
-server holds a document (stores it as pending) in these steps:
+If two processes claim copies at the same time on a server, one finds the other's document:
 
-1. The client looks up the document's fingerprints. If none is known, the server holds the document in the same round
-   trip. Otherwise the server returns the rows that have these fingerprints.
-2. The client compares the document with these rows. If it is a copy of none of them, the client asks the server to hold
-   the document.
-3. The server refuses if a document with one of the fingerprints was added after the lookup. Then the client repeats the
-   lookup.
-4. Documents with a near SimHash do not prevent the server from holding the document. The client compares them
+1. A lookup asks for the rows with the document's fingerprints. If there are none, the server holds the document (stores
+   it as pending) in the same round trip.
+2. If the document is a copy of none of the rows, the client asks the server to hold it. The server refuses if a
+   document with one of the fingerprints was added after the lookup. Then the client repeats the lookup.
+3. Documents with a near SimHash do not prevent the server from holding the document. The client compares them
    afterwards, and releases the document if it is a copy of one of them.
 
-The lookups of several documents are made together for those of them that can't be candidates of one another.
-
 A local back end holds a document for its own process only. Other processes find the document once it is committed. The
-crawls of one process find each other's pending documents in memory (`Backend.meet`). Nothing comes between their
-lookups and claims, since all of them run in one thread.
+crawls of one process, which run in one thread, find each other's pending documents in memory (`Backend.meet`).
 """
 
 from __future__ import annotations
@@ -45,7 +39,7 @@ from . import records
 from .interface import Backend, Entry, Forgotten, Found, Question, Row, Selection, StoreError
 from .lookup import Lookup
 from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Postings, Run
-from .runs import Dead, Session, forget, selected
+from .runs import Dead, Session, forget
 from .visits import MANY, Visits
 
 BATCH, BATCH_SECONDS = 1000, 0.5  # the rows in the buffer, or its age in seconds, after which it is flushed
@@ -59,8 +53,7 @@ RECENT = 256  # decoded documents to cache, since pages of one template find the
 class Store:
     """Documents, which are found by their fingerprints, and the visits of URLs.
 
-    Reading a document twice returns the same object. Committed records are durable after the next `flush`. Pending
-    documents are lost with the process.
+    Reading a document twice returns the same object. Committed records are durable after the next `flush`.
     """
 
     def __init__(
@@ -79,14 +72,15 @@ class Store:
         """The facts of each host that are counters, from all runs."""
         self.stats: dict[str, int] = {}
         """Scrapy's stats of this run so far, without their prefix. They are stored when the run is closed."""
-        self.lost = 0.0, 0.0
-        """The start and end of the period from which this run lost rows when it died, in seconds since the epoch."""
+        self.run = ""
+        """The id of the run of this process; "" if the store is open read-only."""
         self.pending: dict[Signature, Entry] = {}
         """The pending documents of this process, each with its entry in the back end."""
         self.lookup = Lookup(detectors)
-        self.backend = backend
+        self.backend, self.is_remote = backend, backend.is_remote
         self.session = Session(backend, self.lookup.schemes)
         self.urls = Visits(backend, self.session, self.held, self.recount)
+        self.resolve = self.urls.resolve
         self._dead = Dead(self, keeps=unclean_run == "keep")
         self._news = HostNews()
         self._unwritten = 0
@@ -102,47 +96,37 @@ class Store:
         self._seen = b""
         self._foreseen: dict[Signature, tuple[Entry | None, Found]] = {}
         try:
-            self._begin(run, writer)
+            self._begin(run, writer, keeps=unclean_run == "keep")
         except BaseException:
             backend.abandon()
             raise
 
-    def _begin(self, run: str | None, writer: str) -> None:
+    def _begin(self, run: str | None, writer: str, *, keeps: bool) -> None:
         died = self.session.begin(run, writer)
+        self.run = self.session.run
         self._apply_hosts(self.backend.scan(HOST))
         if self.lookup.own:
             for row in self.backend.scan(DOCUMENT):
                 self._apply(row)
         if run is not None:
             self._dead.end(died)
-        for each in died if not self._dead.keeps else ():
-            if each.id == self.run:
-                self.lost = each.paused, time.time()
+        # The start and end of the period from which this run lost rows when it died, in seconds since the epoch.
+        self.lost = next(((each.paused, time.time()) for each in died if each.id == run and not keeps), (0.0, 0.0))
         while self.refresh():
             pass
-
-    @property
-    def run(self) -> str:
-        """The id of the run of this process; "" if the store is open read-only."""
-        return self.session.run
 
     @property
     def erasures(self) -> int:
         """How often it became known that documents of a run were forgotten while the store is open."""
         return self.session.erasures
 
-    @property
-    def is_remote(self) -> bool:
-        """True if the back end is a server."""
-        return self.backend.is_remote
-
     # Claims
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
-        """Prefetch the lookups of documents that are claimed next. Discard earlier prefetched lookups.
+        """Prefetch the lookups of documents that are claimed next, in one round trip. Discard earlier ones.
 
         Only documents that can't be candidates of one another are looked up, so an answer is complete when its turn
-        comes. On a server, this takes one round trip.
+        comes.
         """
         for entry, found in self._foreseen.values():
             if entry and found.is_held:
@@ -150,8 +134,7 @@ class Store:
         self._foreseen.clear()
         questions = self._apart(signatures)
         if questions:
-            is_remote = self.backend.is_remote
-            entries = [self.entry(each) if is_remote else None for each in questions]
+            entries = [self.entry(each) if self.is_remote else None for each in questions]
             answers = zip(entries, self._ask(questions, entries), strict=True)
             self._foreseen = dict(zip(questions, answers, strict=True))
 
@@ -179,8 +162,7 @@ class Store:
     def _look_up(self, signature: Signature) -> tuple[bool, Found]:
         """Look up a document. Return whether pending documents of others are candidates, and the rows found.
 
-        If it is the intended document, and no row has one of its fingerprints, a server holds the document. On a
-        server, pending documents of other processes are candidates only for the intended document.
+        On a server, these are candidates only for the intended document.
         """
         intended = self._intended
         if intended is not signature:
@@ -277,7 +259,7 @@ class Store:
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
         if entry := self.pending.pop(signature, None):
-            self.urls.begin(self._sampled(signature, entry), signature, visit)
+            self.urls.record(visit, self._sampled(signature, entry))
             signature.shrink()
             self._note(visit)
 
@@ -324,18 +306,13 @@ class Store:
             self._news.met[name] = visit.seen
         self._flush_in_time()
 
-    def resolve(self, place: str) -> Visit | None:
-        """Return the last visit of a URL, in any spelling, or with a name. Return None if it is unknown."""
-        return self.urls.resolve(place)
-
     def unlink(self, url: str) -> None:
         """Forget the visit of a URL."""
         self.urls.unlink(url)
         self._flush_in_time()
 
     def visits(self, signature: Signature, most: int = MANY) -> list[Visit]:
-        """Return the visits of URLs and items that returned a document, oldest first: that of its own URL, the newest
-        `most` copies, and as many other visits."""
+        """Return the visits that returned a document; see `Visits.of`."""
         return [] if signature in self._gone else self.urls.of(signature, most)
 
     def all_visits(self) -> Iterator[Visit]:
@@ -435,16 +412,9 @@ class Store:
 
     # Runs, and what is forgotten
 
-    def forget(self, what: Selection) -> Forgotten:
-        """Forget a selection. Return the numbers of forgotten documents and URLs.
-
-        The change is durable after the next flush. A repeated call returns zeros.
-        """
-        return forget(self, what)
-
-    def selected(self, what: Selection) -> Forgotten:
-        """Return the numbers that `forget` would return, and forget nothing."""
-        return selected(self, what)
+    def forget(self, what: Selection, *, only_counts: bool = False) -> Forgotten:
+        """Forget a selection, unless `only_counts`; durable after the next flush. Return how much it is."""
+        return forget(self, what, only_counts=only_counts)
 
     def runs(self) -> list[Run]:
         """Return the records of all runs, oldest first."""
@@ -477,14 +447,12 @@ class Store:
     def _flush_in_time(self) -> None:
         """Flush the buffer if it is large or old. Ignore errors, since the next flush retries."""
         self._unwritten += 1
-        if self.run and (self._unwritten >= BATCH or self._is_due(time.monotonic() - self._flushed)):
+        if (seconds := time.monotonic() - self._flushed) <= SHARED_SECONDS and self._unwritten < BATCH:
+            return
+        if self.run and (self._unwritten >= BATCH or seconds > BATCH_SECONDS or self.session.others_open()):
             with suppress(StoreError):
                 self.flush(wait=False)
                 self.refresh()
-
-    def _is_due(self, seconds: float) -> bool:
-        """Return whether a buffer must be flushed that was last flushed this many seconds ago."""
-        return seconds > SHARED_SECONDS and (seconds > BATCH_SECONDS or bool(self.session.others_open()))
 
     def flush(self, *, wait: bool = True) -> None:
         """Make committed rows durable. With `wait=False`, only start to write. Raise StoreError if a write failed."""
@@ -495,15 +463,17 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Read a batch of new rows of other processes. Return whether more remain.
-
-        Raise StoreError if a row is damaged.
-        """
+        """Read a batch of new rows of other processes. Return whether more remain. Rows after a damaged one count."""
         rows, more = self.backend.news()
         self.urls.refresh(ahead=bool(rows) or self.is_remote)  # deletions and repeated visits are no news
         if self.is_remote:  # a server sends no news of visits
             self.recount_all()
-        errors = [error for row in rows if (error := self._try_to_apply(row))]
+        errors: list[StoreError] = []
+        for row in rows:
+            try:
+                self._apply(row)
+            except StoreError as error:
+                errors.append(error)
         if self.is_remote and self.run:
             self._dead.look()
         if errors:
@@ -519,14 +489,6 @@ class Store:
         if self.is_remote and self.session.others_open():
             self.refresh()
         return self.erasures != before
-
-    def _try_to_apply(self, row: Row) -> StoreError | None:
-        """Apply a new row. Return its error instead of raising it, so that rows after a damaged row are applied."""
-        try:
-            self._apply(row)
-        except StoreError as error:
-            return error
-        return None
 
     def _apply(self, row: Row) -> None:
         kind = records.kind_of(row.key)

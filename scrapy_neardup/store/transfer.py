@@ -1,13 +1,11 @@
 """Export a store as JSON lines, and import lines into a store of any kind.
 
-Every line has a `type`. The first line has the type `store`, the `format` and the `schemes` of the store, and its
-numbers of `documents` and `urls`. The last one has the type `end`: a file without it is truncated. Between them are the
-rows. Their type is their kind, `key` is their key without the kind, and the other fields are those of the record (see
-`records`). Bytes are written as `{"base64": …}`.
+Every line has a `type`. The first line has the type `store`, the `format`, the `schemes`, and the counts of `documents`
+and `urls`; the last one has the type `end`. Between them are the rows, of the type of their kind: `key` is their key
+without the kind, the other fields are those of the record (see `records`), bytes as `{"base64": …}`.
 
-An import writes in chunks. If it is killed, the chunks written so far stay in the store. Importing the same lines
-again changes nothing. Rows that the store has or has forgotten are skipped. If both stores have a visit of a URL, the
-later one is kept. A running crawl sees imported rows as it sees rows of another process.
+An import writes in chunks, which a running crawl sees as rows of another process. If it is killed, the chunks written
+so far stay. Importing the same lines again changes nothing, since rows that the store has or has forgotten are skipped.
 """
 
 from __future__ import annotations
@@ -32,21 +30,16 @@ END: Line = {"type": "end"}  # the last line
 
 @dataclass
 class Imported:
-    """The numbers of imported and skipped rows."""
+    """The numbers of imported documents and URLs, and of documents that the store had before or has forgotten."""
 
     documents: int = 0
     urls: int = 0
-    """The number of URLs whose visit was imported."""
     known: int = 0
-    """The number of documents that the store had before, or has forgotten."""
 
 
 @contextmanager
 def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
-    """Open a store for a `with` block, and yield an iterator of its lines. The first line has the counts.
-
-    Raise StoreError if the store can't be read.
-    """
+    """Open a store for a `with` block, and yield an iterator of its lines."""
     with opened_backend(address, namespace, writes=False) as backend:
         yield _exported(Store(backend, (), run=None))
 
@@ -79,8 +72,7 @@ def line_of(key: str, record: Record) -> Line:
 def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: int = CHUNK) -> Imported:
     """Import lines into a store, which is created if it does not exist.
 
-    Raise ValueError for an invalid line and for truncated input. Raise StoreError if the schemes of the store differ
-    from those of the lines, or the store can't be written.
+    Raise ValueError for an invalid line and for truncated input, StoreError if the store has other schemes.
     """
     lines = iter(lines)
     head = next(lines, {})
@@ -89,10 +81,11 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
     schemes, rows = records.merged(head, {})["schemes"], _read(lines)
     first = [*islice(rows, chunk)]  # read first, so that invalid input creates no store
     with opened_backend(address, namespace, writes=True) as backend:
-        importing = _Import(Store(backend, (), run=None), schemes)
+        store, counts = Store(backend, (), run=None), Imported()
+        store.session.agree(schemes, writes=True)
         for some in chain([first], iter(lambda: [*islice(rows, chunk)], [])):
-            importing.add(some)
-    return importing.counts
+            _add(store, some, counts)
+    return counts
 
 
 def _read(lines: Iterable[Line]) -> Iterator[tuple[str, Record]]:
@@ -126,66 +119,58 @@ def _value(value: Any) -> Any:
     return b64decode(value["base64"], validate=True) if is_bytes else value
 
 
-class _Import:
-    """Imports chunks of rows into a store, and counts them."""
+def _add(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> None:
+    """Import a chunk of rows, and return once the rows are durable."""
+    while store.refresh():
+        pass
+    _add_runs(store, [record for _, record in rows if isinstance(record, Run)])
+    _add_rows(store, [*_wanted(store, rows, counts)], counts)
+    store.backend.flush(wait=True)
 
-    def __init__(self, store: Store, schemes: Mapping[str, str]) -> None:
-        self.counts = Imported()
-        self._store = store
-        self._backend = store.backend
-        self._session = store.session
-        self._session.agree(schemes, writes=True)
 
-    def add(self, rows: list[tuple[str, Record]]) -> None:
-        """Import a chunk of rows, and return once the rows are durable."""
-        while self._store.refresh():
-            pass
-        self._add_runs([record for _, record in rows if isinstance(record, Run)])
-        self._add_rows([*self._wanted(rows)])
-        self._backend.flush(wait=True)
+def _add_runs(store: Store, runs: list[Run]) -> None:
+    """Write records of runs that are new or changed, except for runs that are alive in this store."""
+    known, backend = store.session.runs, store.backend
+    held = [run for run in runs if _merged(run, known.get(run.id)) != known.get(run.id) and backend.hold_run(run.id)]
+    try:
+        store.session.update_runs(backend.get(f"{RUN}/{run.id}" for run in held))
+        for run in held:
+            store.session.save(_merged(run, known.get(run.id)))
+        backend.flush(wait=True)
+    finally:
+        for run in held:
+            backend.release_run(run.id)
 
-    def _add_runs(self, runs: list[Run]) -> None:
-        """Write records of runs that are new or changed, except for runs that are alive in this store."""
-        known = self._session.runs
-        news = [run for run in runs if _merged(run, known.get(run.id)) != known.get(run.id)]
-        held = [run for run in news if self._backend.hold_run(run.id)]
-        try:
-            self._session.update_runs(self._backend.get(f"{RUN}/{run.id}" for run in held))
-            for run in held:
-                self._session.save(_merged(run, known.get(run.id)))
-            self._backend.flush(wait=True)
-        finally:
-            for run in held:
-                self._backend.release_run(run.id)
 
-    def _wanted(self, rows: list[tuple[str, Record]]) -> Iterator[tuple[str, Record]]:
-        """Yield the rows to import. Skip records of runs, forgotten rows, and rows of runs alive in this store."""
-        runs = self._session.runs
-        alive = {run.id for run in runs.values() if run.closed is None and self._backend.is_held(run.id)}
-        for key, record in rows:
-            if isinstance(record, Run):
-                continue
-            run, number = records.place_of(records.origin(key, record))
-            if run not in runs:
-                raise ValueError(f"row {key!r} is of a run that has no row before it")
-            if runs[run].has_forgotten(number):
-                self.counts.known += isinstance(record, Signature)
-            elif run not in alive:
-                yield key, record
+def _wanted(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> Iterator[tuple[str, Record]]:
+    """Yield the rows to import. Skip records of runs, forgotten rows, and rows of runs alive in this store."""
+    runs = store.session.runs
+    alive = {run.id for run in runs.values() if run.closed is None and store.backend.is_held(run.id)}
+    for key, record in rows:
+        if isinstance(record, Run):
+            continue
+        run, number = records.place_of(records.origin(key, record))
+        if run not in runs:
+            raise ValueError(f"row {key!r} is of a run that has no row before it")
+        if runs[run].has_forgotten(number):
+            counts.known += isinstance(record, Signature)
+        elif run not in alive:
+            yield key, record
 
-    def _add_rows(self, rows: list[tuple[str, Record]]) -> None:
-        """Write documents and host news that are new to the store, and visits that are new or newer."""
-        visits = self._store.urls
-        visits.prefetch([key for key, record in rows if isinstance(record, Visit)])
-        known = {row.key for row in self._backend.get(key for key, _ in rows) if not row.is_pending}
-        for key, record in rows:
-            if isinstance(record, Visit):
-                self.counts.urls += visits.adopt(key, record) and not record.name
-            elif key in known:
-                self.counts.known += isinstance(record, Signature)
-            else:
-                self.counts.documents += isinstance(record, Signature)
-                self._backend.write([Entry(key, record, records.postings(record))])
+
+def _add_rows(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> None:
+    """Write documents and host news that are new to the store, and visits that are new or newer."""
+    known = {row.key: row for row in store.backend.get(key for key, _ in rows) if not row.is_pending}
+    of_visits = [key for key, record in rows if isinstance(record, Visit)]
+    store.urls.take(of_visits, (known[key] for key in of_visits if key in known))
+    for key, record in rows:
+        if isinstance(record, Visit):
+            counts.urls += store.urls.adopt(key, record) and not record.name
+        elif key in known:
+            counts.known += isinstance(record, Signature)
+        else:
+            counts.documents += isinstance(record, Signature)
+            store.backend.write([Entry(key, record, records.postings(record))])
 
 
 def _merged(run: Run, known: Run | None) -> Run:

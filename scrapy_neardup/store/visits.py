@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, cast
 
 from ..signature import Signature, Visit
 from .interface import Backend, Entry, Question, Row, StoreError
@@ -32,24 +33,18 @@ class Visits:
     """The visits of a store.
 
     `held` returns the document of a row. `recount` is called with the id of each document whose number of copies
-    changes.
+    changes, and the change.
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        session: Session,
-        held: Callable[[Row], Signature],
-        recount: Callable[[str, int], object],
+        self, backend: Backend, session: Session, held: Callable[[Row], Signature], recount: Callable[[str, int], None]
     ) -> None:
-        self._backend = backend
-        self._session = session
-        self._held = held
-        self._recount = recount
+        self._backend, self._session = backend, session
+        self._held, self._recount = held, recount
         self._fresh: dict[str, Signature] = {}  # documents by id that were read since the last change
         self._ahead: dict[str, Row | None] = {}  # rows that were read with a lookup
+        # Caches, since a decision asks several times: by key, the visit as it is stored, and with its document.
         self._known: dict[str, tuple[Visit | None, Visit | None]] = {}
-        """A cache, since a decision asks several times: by key, the visit as it is stored, and with its document."""
         self._resolved: dict[str, Visit | None] = {}
 
     # Reading
@@ -73,9 +68,7 @@ class Visits:
         return self._known[key]
 
     def _load(self, row: Row) -> Visit:
-        visit = self._session.load(row)
-        assert isinstance(visit, Visit)
-        return visit
+        return cast(Visit, self._session.load(row))
 
     def _complete(self, visits: Iterable[Visit]) -> Iterator[Visit]:
         """Yield visits with their documents, without those whose document is not held any more."""
@@ -89,7 +82,8 @@ class Visits:
             elif document := held.get(visit.target) or self._fresh.get(visit.target):
                 url, seen = visit.url, visit.seen
                 if _is_own(visit):
-                    url, seen = document.url or "", _seen(visit, document)
+                    url = document.url or ""
+                    seen = document.first_seen + seen / 1000 if isinstance(seen, int) else seen
                 yield replace(visit, signature=document, url=url, seen=seen)
 
     def all(self) -> Iterator[Visit]:
@@ -102,7 +96,7 @@ class Visits:
         """Return the visits of a document that can be shown, oldest first: that of its own URL, and the newest `most`
         copies and other visits."""
         visits = self._complete(self._to(document, most).values())
-        return sorted(filter(_is_shown, visits), key=lambda visit: visit.seen)
+        return sorted((visit for visit in visits if visit.shown), key=attrgetter("seen"))
 
     def _to(self, document: Signature, most: int = MANY) -> dict[str, Visit]:
         """Return the visits of a document by key, as they are stored."""
@@ -141,12 +135,8 @@ class Visits:
     # Reading ahead
 
     def take(self, keys: Iterable[str], rows: Iterable[Row]) -> None:
-        """Cache the rows that a lookup found under keys of visits."""
+        """Cache the rows that were found under keys of visits."""
         self._ahead |= {**dict.fromkeys(keys), **{row.key: row for row in rows}}
-
-    def prefetch(self, keys: Sequence[str]) -> None:
-        """Read the rows of visits at once."""
-        self.take(keys, self._backend.get(keys))
 
     def note(self, document: Signature) -> None:
         """Cache a document that was just read, since its visit is often asked for next."""
@@ -163,25 +153,17 @@ class Visits:
 
     # Writing
 
-    def record(self, visit: Visit) -> None:
-        """Write a visit in place of the one that its URL or name had.
+    def record(self, visit: Visit | None, new: Entry | None = None) -> None:
+        """Write a visit in place of the one that its URL or name had, and a new document with its entry.
 
-        If that one can't be read, write the visit anyway, and raise StoreError.
+        If the visit before can't be read, write both anyway, and raise StoreError.
         """
-        self._write([self._entry(visit, self._session.next_id(), [])])
-
-    def begin(self, entry: Entry, document: Signature, visit: Visit | None) -> None:
-        """Write a new document with its entry, and the visit of its own URL, if any.
-
-        If the visit that the URL had can't be read, write both anyway, and raise StoreError.
-        """
-        self._write([entry, self._entry(visit, document.id, [entry])] if visit else [entry])
+        others = [new] if new else []
+        at = new.key.partition("/")[2] if new else self._session.next_id()
+        self._write([*others, self._entry(visit, at, others)] if visit else others)
 
     def _entry(self, visit: Visit, at: str, others: Sequence[Entry]) -> Entry:
-        """Return the entry of a visit that the run sees now, with the number `at` if its state is new.
-
-        If the visit before can't be read, write the entry with `others`, and raise StoreError.
-        """
+        """Return the entry of a visit that the run sees now, with the id `at` if its state is new."""
         visit.target = visit.signature.id if visit.signature else None
         if not visit.url and not visit.name:
             visit.name = f"copy {at}"
@@ -189,14 +171,14 @@ class Visits:
         try:
             known, stored = self.resolve(place), self._read(key)[0]
         except StoreError:
-            self._write([*others, _entry(key, _packed(visit, at, None, is_own=_has_own_url(visit)))])
+            self._write([*others, _entry(key, _packed(visit, at, None))])
             raise
         if stored and known and tells_same(stored, visit) and self._session.is_of_writer(run_of(stored.at)):
             return _entry(key, _packed(visit, stored.at, stored.before, is_own=_is_own(stored)), keeps_place=True)
         if visit.is_copy or stored:
             self._recount_all([stored], [visit])
         before = self._before(stored) if stored and known else None
-        return _entry(key, _packed(visit, at, before, is_own=_has_own_url(visit)))
+        return _entry(key, _packed(visit, at, before))
 
     def _before(self, stored: Visit) -> Visit | None:
         """Return the state to put back if this run dies, given the state that it replaces.
@@ -217,9 +199,8 @@ class Visits:
 
     def adopt(self, key: str, stored: Visit) -> bool:
         """Write a visit of another store, unless a later visit is known. Return whether it was written."""
-        known = self._read(key)
-        visit = next(self._complete([stored]), None)
-        if visit is None or (known[1] and known[1].seen >= visit.seen):
+        known, visit = self._read(key)[1], next(self._complete([stored]), None)
+        if visit is None or (known and known.seen >= visit.seen):
             return False
         self._write([_entry(key, stored)])
         return True
@@ -247,11 +228,11 @@ class Visits:
 
     def undo(self, key: str, stored: Visit) -> None:
         """Put back the state that a visit had before the run that wrote it; delete the visit if it had none."""
-        if not (before := self.restored(stored)):
+        if before := self.restored(stored):
+            self._write([_entry(key, before)])
+            self._recount_all([stored], [before])
+        else:
             self._delete({key: stored})
-            return
-        self._write([_entry(key, before)])
-        self._recount_all([stored], [before])
 
     def restored(self, stored: Visit) -> Visit | None:
         """Return the state before the run that wrote a visit; None if there is none, or it was forgotten."""
@@ -281,33 +262,22 @@ def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
     return Entry(key, stored, postings(stored), keeps_place)
 
 
-def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool) -> Visit:
+def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool | None = None) -> Visit:
     """Return a visit as it is stored: without its document, and without what the row of that says already."""
-    url, seen = visit.url, float(visit.seen)
-    if is_own and visit.signature:
-        url, after = "", round(1000 * (seen - visit.signature.first_seen))
+    url, seen, document = visit.url, float(visit.seen), visit.signature
+    if is_own is None:
+        is_own = document is not None and not visit.is_copy and bool(url) and url == document.url
+    if is_own and document:
+        url, after = "", round(1000 * (seen - document.first_seen))
         seen = after if 0 <= after < LATEST else seen
     return Visit(
         url, None, visit.is_copy, seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target, at, before
     )
 
 
-def _seen(stored: Visit, document: Signature) -> float:
-    """Return when a document's own URL was seen. A whole number counts the milliseconds since the document was seen."""
-    return document.first_seen + stored.seen / 1000 if isinstance(stored.seen, int) else stored.seen
-
-
-def _has_own_url(visit: Visit) -> bool:
-    return visit.signature is not None and not visit.is_copy and bool(visit.url) and visit.url == visit.signature.url
-
-
 def _is_own(stored: Visit) -> bool:
     """Return whether a visit, as it is stored, is that of its document's own URL."""
     return not (stored.url or stored.name)
-
-
-def _is_shown(visit: Visit) -> bool:
-    return bool(visit.shown)
 
 
 def _visits(rows: Iterable[Row]) -> Iterator[Row]:
