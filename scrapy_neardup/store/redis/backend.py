@@ -26,10 +26,11 @@ from threading import Thread
 from typing import Any
 
 from ...index.row_index import flips, most_flips
+from ...signature import Visit
 from .. import records
 from ..interface import Entry, Found, Question, Row, StoreError
 from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, index_key, key_of, kind_of, place_of, run_of
-from .connection import Operation, Server, code, keys, logger, store_errors
+from .connection import Operation, Server, code, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE = 4, 8  # bytes of a run's code and a place
