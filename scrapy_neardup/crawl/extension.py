@@ -43,6 +43,7 @@ SUMMARY_INTERVAL = 60.0
 CALM = 20  # a store on disk works again after this many syncs without an error, since a write may fail late
 _PASSING = "Items pass. Writes are kept in memory and tried again"
 _SHARED = object()  # the signal by which components find the shared state
+MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many
 
 
@@ -57,7 +58,7 @@ class NearDup:
         self.crawler = crawler
         self.dropped: DroppedFeed | None = None
         if config.dropped is not None and config.action == "drop":  # before the store, so that a bad URI opens none
-            self.dropped = DroppedFeed(crawler, config.dropped, config.tag_field, self.count)
+            self.dropped = DroppedFeed(crawler, config.dropped, self.count)
         jobs = job_dir(crawler.settings)
         self._run_file = Path(jobs, "neardup.run") if jobs else None
         """The file with the id of a run that can be paused."""
@@ -123,10 +124,6 @@ class NearDup:
         for task in self._tasks:
             if task.running:
                 task.stop()
-        if self.workers.restarts:
-            self.set("workers/restarted", self.workers.restarts)
-        if rechecked := self.number("requests/rechecked"):
-            self.set("requests/wrongly_skipped_share", round(self.number("requests/wrongly_skipped") / rechecked, 4))
         while self._is_syncing:
             await pause(PAUSE)
         self.pages.withdraw_lost()
@@ -134,7 +131,7 @@ class NearDup:
         await self._tell()
         self._is_full = reason == "finished" and self.config.revisit != "skip"
         is_paused = self._run_file is not None and reason != "finished"
-        if self.config.count_changes and not is_paused:
+        if not is_paused and self.number("store/documents") <= MOST_COUNTED:
             await self._count_changes()
         if left := len(self.access.late):
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)
@@ -193,8 +190,6 @@ class NearDup:
         count = await self.access.ask(len, self.dedup)
         if count is not None:
             self.set("store/documents", count)
-        if self.access.caught_up:
-            self.set("store/caught_up", self.access.caught_up)
         self._tell_of_rules(await self.access.ask(self.dedup.take_changes) or ())
 
     async def _count_changes(self) -> None:

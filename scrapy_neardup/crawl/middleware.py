@@ -83,7 +83,7 @@ class MirrorMiddleware:
         self._tickets = neardup.tickets
         # An audit changes nothing, so it skips nothing.
         self._skips = self.config.action != "audit"
-        self._rescues = self.config.dead_links and self.config.action != "audit"
+        self._rescues = bool(self.config.dead_http_codes) and self.config.action != "audit"
         self.mirrors = Mirrors(
             neardup.dedup.store, neardup.config, neardup.dedup.matcher.reviews, neardup.dedup.deliveries
         )
@@ -208,7 +208,6 @@ class MirrorMiddleware:
     async def _rescue(self, request: Request, reason: str) -> Request | None:
         if not self._rescues or not is_plain(request) or not is_of_spider(request):
             return None
-        self.neardup.count("dead_links/seen")
         self._tickets.note_gone(request.url)
         ticket = Ticket.of(request)
         if ticket.reason == STAND_IN:  # the last resort

@@ -291,12 +291,13 @@ class Pages:
             claim.is_successor = bool(await self._ask(self._deliveries.is_deserted, document))
 
     async def _adjust_rescue(self, claim: Claim, item: ItemInHand, ticket: Ticket) -> None:
-        """Count a dead link as rescued if a copy has the content of the link's last fetch, else as unconfirmed."""
+        """Count a dead link as rescued if a copy has the content of the link's last fetch."""
         dead = await self._ask(self._neardup.dedup.store.resolve, str(ticket.dead_link))
         same = bool(claim.match and dead and claim.match.signature is dead.signature)
         if item.response and item.response.request:
             ticket._replace(rescued=same).put(item.response.request)
-        self._neardup.count("dead_links/rescued" if same else "dead_links/unconfirmed")
+        if same:
+            self._neardup.count("dead_links/rescued")
 
     # The outcome of an item
 

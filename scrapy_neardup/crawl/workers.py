@@ -74,8 +74,6 @@ class Access:
     """
 
     def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
-        self.caught_up = 0
-        """The number of claimed late documents, whose items passed while the store did not answer."""
         self._dedup = dedup
         self._failed = failed
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
@@ -189,7 +187,6 @@ class Access:
         finally:
             for document in some:
                 self.take_in_later(document)
-        self.caught_up += known - len(some)
         return len(some) < known
 
     async def catch_up_all(self) -> None:
@@ -235,8 +232,6 @@ class Workers:
         self._processes: Processes | None = None
         self._turns = DeferredSemaphore(max(1, self._count * QUEUED))
         self._broken, self._broken_until = "", 0.0
-        self.restarts = 0
-        """The number of times that a process died and was replaced."""
         reason = "is heavy, so it has to be"
         if count:
             check_can_be_sent("NEARDUP_DETECTORS", reason, {each.name: each for each in self._detectors})
@@ -270,7 +265,6 @@ class Workers:
         except ProcessError as error:
             if not error.died:
                 raise WorkerError(str(error)) from error
-            self.restarts += 1
             self._check_start(error)
             logger.warning("A worker process died and is replaced: %s", error)
         if attempts > 1:

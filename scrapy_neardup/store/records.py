@@ -64,7 +64,6 @@ _ID = re.compile(r"[\w.-]{1,200}")  # part of a file name, so a hostile id must 
 _PLACE = re.compile(rf"{_ID.pattern}/(?!0+$)([0-9a-f]{{6}}|[1-9a-f][0-9a-f]{{6,8}})")
 _NAMES = ("copy ", "delivery ", "item ", "own delivery ")  # what no URL begins with
 _OF_VISIT = 1 << 31  # set in the hashes of visits, since a server tells visits from documents by it
-_SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # the settings behind a scheme
 
 
 class Postings(NamedTuple):
@@ -373,8 +372,8 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
     for name, scheme in meta["schemes"].items():
         if schemes.get(name, scheme) != scheme:
             raise ValueError(
-                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}{_SETTINGS.get(name, '')}; restore the"
-                " old setting, or begin another store with NEARDUP_STORE or NEARDUP_NAMESPACE; `scrapy neardup dedupe"
+                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}; restore its arguments in"
+                " NEARDUP_DETECTORS, or begin another store with NEARDUP_STORE or NEARDUP_NAMESPACE; `scrapy neardup dedupe"
                 " FEED… -o OUT --store NEW` fills a store from feeds with texts"
             )
     return {"format": FORMAT, "schemes": {**meta["schemes"], **schemes}}
