@@ -373,8 +373,8 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
         if schemes.get(name, scheme) != scheme:
             raise ValueError(
                 f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}; restore its arguments in"
-                " NEARDUP_DETECTORS, or begin another store with NEARDUP_STORE or NEARDUP_NAMESPACE; `scrapy neardup dedupe"
-                " FEED… -o OUT --store NEW` fills a store from feeds with texts"
+                " NEARDUP_DETECTORS, or begin another store with NEARDUP_STORE or NEARDUP_NAMESPACE; `scrapy neardup"
+                " dedupe FEED… -o OUT --store NEW` fills a store from feeds with texts"
             )
     return {"format": FORMAT, "schemes": {**meta["schemes"], **schemes}}
 
