@@ -81,8 +81,8 @@ def tell(run: Run, stand: Newsstand) -> None:
     print("  items dropped:", len(run.dropped))
     for url, reason in run.dropped.items():
         print(short(f"    {url}: {reason}", stand))
-    print("  dead links:", run.stat("neardup/dead_links/seen"))
-    print("  dead links rescued:", run.stat("neardup/dead_links/rescued"))
+    print("  dead links sent to a copy:", run.stat("neardup/dead_links/redirected"))
+    print("    of which it had their content:", run.stat("neardup/dead_links/rescued"))
     for url, copy in run.redirected.items():
         print(short(f"    {url}: answered by {copy}", stand))
 

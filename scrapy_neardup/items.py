@@ -25,7 +25,7 @@ from w3lib.encoding import html_to_unicode
 
 from .document import Document, Tree
 from .facts import Clock, Fact, Kind, brief, fact_of, link_fact, list_fact, nested_fact, pack, plain, string_fact
-from .settings import Config
+from .settings import TAG_FIELD, Config
 from .text.html import Page, is_whole_page, looks_like_html, title_of
 from .text.main_text import squeeze
 from .text.tokens import has_words
@@ -112,7 +112,7 @@ class Record:
         """The short strings, which may be the title or a text."""
         self._values: dict[str, Any] = {}
         """The values of all facts, to show them."""
-        top = {str(name): value for name, value in fields if name != config.tag_field}
+        top = {str(name): value for name, value in fields if name != TAG_FIELD}
         self._take_url(top)
         self._take_title(top)
         for name, value in top.items():
@@ -409,7 +409,7 @@ def _plain_document(item: Any, config: Config) -> Document | None:
     This is the short way for most rows of large feeds.
     """
     names = (config.url_field, config.title_field)
-    name = type(item) is dict and _only_text(tuple(item), names, config.tag_field, config.ignore_fields, config.fields)
+    name = type(item) is dict and _only_text(tuple(item), names, TAG_FIELD, config.ignore_fields, config.fields)
     if not name:
         return None
     text, (url, title) = item[name], (item.get(each, "") for each in names)

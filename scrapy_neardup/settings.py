@@ -38,28 +38,20 @@ class Keywords(TypedDict, total=False):
     fields: Sequence[str] | None
     title_field: str
     url_field: str
-    tag_field: str
     ignore_fields: Sequence[str]
     extractor: str | Callable[[str], str | None]
     detectors: Sequence[object]
-    """Names, import paths, or objects with the protocol `Detector`."""
+    """Names or import paths, mappings with a `name` and arguments, or objects with the protocol `Detector`."""
     action: Action
     revisit: Revisit
     dropped: str | PathLike[str] | None
-    reviewed: str | PathLike[str] | None
     scope: Scope
-    simhash_distance: int
     length_ratio: float
     resemblance: float | Mapping[int, float]
-    imatch_lexicons: int
     min_tokens: int
     short_text: ShortText
-    lexicon: str | PathLike[str] | None
-    synonyms: Sequence[str]
     skip_mirrors: bool
     skip_start: bool
-    count_changes: bool
-    dead_links: bool
     dead_http_codes: Iterable[int] | str
     mirror_hosts: Mapping[str, str]
     learn_hosts: bool
@@ -74,6 +66,7 @@ class Keywords(TypedDict, total=False):
 
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
+TAG_FIELD = "neardup"  # of an item
 DEFAULT_DETECTORS = ("exact", "imatch", "simhash", "shingle")
 BUILTIN_DETECTORS = (*DEFAULT_DETECTORS, "feature_code", "dwdcs", "dwswn")
 _UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800}
@@ -150,12 +143,15 @@ def _optional(check: Check) -> Check:
     return lambda value: None if value is None or value == "" else check(value)
 
 
+def _listed(value: Any) -> Any:
+    """Return a list as it is. Text, as the option `-s` passes it, is a list in JSON or split at commas."""
+    if isinstance(value, str) and not value.startswith("["):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return literal(value)
+
+
 def _names(value: Any) -> tuple[str, ...]:
-    """Return a list of names as a tuple. Text, as the option `-s` passes it, is a list in JSON or split at commas."""
-    if isinstance(value, str) and value.startswith("["):
-        value = literal(value)
-    elif isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
+    value = _listed(value)
     if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(p, str) and p for p in value):
         raise ValueError("a list of names")
     return tuple(value)
@@ -173,26 +169,35 @@ def _fields(value: Any) -> tuple[str, ...]:
 
 
 def _detectors(value: Any) -> tuple[Any, ...]:
-    """Return detectors as a tuple. Each is a name, an import path or an object."""
-    if isinstance(value, str):
-        value = _names(value)
-    if not isinstance(value, Sequence) or not value:
-        raise ValueError(f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own detectors")
+    """Return detectors as a tuple. Each is a name or an import path, alone or with arguments, or an object."""
+    value = _listed(value)
+    if isinstance(value, str) or not isinstance(value, Sequence) or not value:
+        raise ValueError(_DETECTORS)
     for part in value:
-        if isinstance(part, str) and part not in BUILTIN_DETECTORS and "." not in part:
-            near = get_close_matches(part, BUILTIN_DETECTORS, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(
-                f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own detectors, not {part!r}{hint}"
-            )
-    return tuple(value)
+        name = detector_name(part)
+        if isinstance(part, _NAMED) and name not in BUILTIN_DETECTORS and "." not in str(name):
+            near = get_close_matches(str(name), BUILTIN_DETECTORS, 1)
+            raise ValueError(f"{_DETECTORS}, not {part!r}{f'; did you mean {near[0]!r}?' if near else ''}")
+    return tuple({**part} if isinstance(part, Mapping) else part for part in value)
+
+
+_NAMED = (str, Mapping)
+_DETECTORS = (
+    f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own detectors, each alone or with arguments:"
+    " {'name': 'simhash', 'distance': 6}"
+)
+
+
+def detector_name(part: Any) -> Any:
+    """Return the name or the import path of an entry of NEARDUP_DETECTORS."""
+    if isinstance(part, _NAMED):
+        return part if isinstance(part, str) else part.get("name")
+    return getattr(part, "name", "")
 
 
 def _codes(value: Any) -> frozenset[int]:
-    if isinstance(value, str):
-        value = [part for part in value.split(",") if part.strip()]
     try:
-        codes = frozenset(int(code) for code in value)
+        codes = frozenset(int(code) for code in _listed(value))
     except (TypeError, ValueError):
         codes = frozenset({0})
     if not all(400 <= code <= 599 for code in codes):
@@ -273,27 +278,19 @@ class Config:
     fields: tuple[str, ...] | None = _setting(None, _optional(_fields))
     title_field: str = _setting("title", _name)
     url_field: str = _setting("url", _name)
-    tag_field: str = _setting("neardup", _name)
     ignore_fields: tuple[str, ...] = _setting((), _names)
     extractor: str | Callable[[str], str | None] = field(default=BUILTIN, metadata={"check": _extractor})
     detectors: tuple[Any, ...] = _setting(DEFAULT_DETECTORS, _detectors)
     action: Action = field(default="drop", metadata={"check": _choice(Action)})
     revisit: Revisit = field(default="keep", metadata={"check": _choice(Revisit)})
     dropped: str | None = _setting(None, _optional(_path))
-    reviewed: str | None = _setting(None, _optional(_path))
     scope: Scope = field(default="all", metadata={"check": _choice(Scope)})
-    simhash_distance: int = _setting(3, _number(0, 15, int))
     length_ratio: float = _setting(2.5, _number(1))
     resemblance: float | Mapping[int, float] = _setting(0.4, _resemblance)
-    imatch_lexicons: int = _setting(0, _number(0, 64, int))
     min_tokens: int = _setting(20, _number(0, kind=int))
     short_text: ShortText = field(default="unique", metadata={"check": _choice(ShortText)})
-    lexicon: str | None = _setting(None, _optional(_path))
-    synonyms: tuple[str, ...] = _setting((), _names)
     skip_mirrors: bool = _setting(True, _flag)
     skip_start: bool = _setting(False, _flag)
-    count_changes: bool = _setting(False, _flag)
-    dead_links: bool = _setting(True, _flag)
     dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)

@@ -20,8 +20,8 @@ Contents = dict[bytes, bytes]
 def fill(address: str, namespace: str = "", *, count: int = 40) -> None:
     """Make a store of which a run was forgotten in part, with mirrors."""
     for run in range(2):
-        detectors = ["exact", "simhash"]
-        with Deduplicator.open(address, namespace=namespace, detectors=detectors, simhash_distance=6) as dedup:
+        detectors = ["exact", {"name": "simhash", "distance": 6}]
+        with Deduplicator.open(address, namespace=namespace, detectors=detectors) as dedup:
             for number in range(run * count, (run + 1) * count):
                 dedup.claim(Document(url=f"http://a.example/{number}", text=text(number))).commit()
             for number in range(0, count, 5):

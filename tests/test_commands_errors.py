@@ -192,8 +192,8 @@ PARTICULAR = [
     # judge
     (JUDGE, "no store: name one with --store, or run this in a Scrapy project"),
     (f"{JUDGE} --store missing.sqlite", "store 'missing.sqlite' does not exist"),
-    (f"{JUDGE} --store redis://127.0.0.1:1", "set NEARDUP_REVIEWED to a folder"),
-    (f"{JUDGE} -s NEARDUP_REVIEWED=fields", "NEARDUP_REVIEWED: fields/docs.jsonl, line 1: there is no "),
+    (f"{JUDGE} --store redis://127.0.0.1:1", "judgements are kept beside a store in a file"),
+    (f"{JUDGE} --store judged.sqlite", "judged.sqlite.reviewed/docs.jsonl, line 1: there is no "),
     (f"{JUDGE} -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS),
     (f"{JUDGE} --store held.sqlite --texts missing.jsonl", "missing.jsonl: can't be read: No such file"),
     (f"judge {URL} {URL}#x same --store held.sqlite", "are one page; allowed are two"),
@@ -268,8 +268,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_labelled(made / name)
     (made / "broken" / "docs.jsonl").write_bytes((made / "bad.jsonl").read_bytes())
     write_rows(made / "fields" / "docs.jsonl", [{"text": "no id"}])
-    for name, lexicons in (("held", Config().imatch_lexicons), ("other", 3)):
-        with Deduplicator.open(str(made / f"{name}.sqlite"), imatch_lexicons=lexicons) as dedup:
+    (made / "judged.sqlite").touch()
+    (made / "judged.sqlite.reviewed").symlink_to("fields")
+    for name, imatch in (("held", "imatch"), ("other", {"name": "imatch", "randomized": 3})):
+        with Deduplicator.open(str(made / f"{name}.sqlite"), detectors=[imatch, *Config().detectors[2:]]) as dedup:
             dedup.claim(Document(URL, text(1))).commit()
     with export_rows(str(made / "held.sqlite"), "") as exported:
         write_rows(made / "held.jsonl", exported)

@@ -184,18 +184,19 @@ def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
     with Deduplicator.open(**before) as dedup:
         dedup.claim(Document(rows[0]["url"], rows[0]["text"])).commit()
     held = (tmp_path / "held.sqlite").read_bytes()
-    mine = ("-s", "NEARDUP_LEXICON=mine.lexicon")
+    mine = ("--detectors", '[{"name": "imatch", "lexicon": "mine.lexicon"}]')
     dedupe = ("dedupe", "in.jsonl", "-o", "out.jsonl")
     said = refused(tmp_path, *dedupe, "--store", "held.sqlite", *mine)
     assert "'imatch' was made as" in said
     assert "scrapy neardup dedupe" in said
-    assert "NEARDUP_LEXICON" in said
+    assert "NEARDUP_DETECTORS" in said
+    ours = [{"name": "imatch", "lexicon": str(tmp_path / "mine.lexicon")}]
     with pytest.raises(StoreError, match="NEARDUP_NAMESPACE"):
-        Deduplicator.open(**before, lexicon=str(tmp_path / "mine.lexicon"))
+        Deduplicator.open(**before, detectors=ours)
     assert (tmp_path / "held.sqlite").read_bytes() == held
     # What the message advises:
     succeeded(tmp_path, *dedupe, "--store", "new.sqlite", *mine)
-    with Deduplicator.open(str(tmp_path / "new.sqlite"), lexicon=str(tmp_path / "mine.lexicon")) as dedup:
+    with Deduplicator.open(str(tmp_path / "new.sqlite"), detectors=ours) as dedup:
         assert len(dedup) == 20
 
 

@@ -245,12 +245,12 @@ def test_forget_refuses_a_run_that_is_unknown(store: str) -> None:
 
 
 def test_forget_asks_for_no_detectors(store: str) -> None:
-    with Deduplicator.open(store, imatch_lexicons=3) as dedup:
+    with Deduplicator.open(store, detectors=[{"name": "imatch", "randomized": 3}]) as dedup:
         commit(dedup, 1, 2)
-    assert "NEARDUP_IMATCH_LEXICONS" in refused(HERE, "stats", "--store", store)
+    assert "NEARDUP_DETECTORS" in refused(HERE, "stats", "--store", store)
     assert forget(store, "http://a.example/1") == "1 document and 1 URL forgotten"
     assert len(told(store, "stats", "--runs")) == 2
-    with Deduplicator.open(store, imatch_lexicons=3) as dedup:
+    with Deduplicator.open(store, detectors=[{"name": "imatch", "randomized": 3}]) as dedup:
         assert len(dedup) == 1
 
 

@@ -43,7 +43,7 @@ def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl
     assert (item["crawled_url"], item["text"]) == (near, article(1))
     ticket = item["crawl_meta"]["neardup"]
     assert (ticket["reason"], ticket["instead_of"], ticket["tried"]) == ("stand-in", dead, [dead])
-    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued", "unconfirmed")] == [1, 1, 0]
+    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 1]
 
 
 def test_a_template_with_a_timestamp(crawl, a, archive):
@@ -63,7 +63,7 @@ def test_an_archived_page_with_another_text_is_kept_and_not_confirmed(crawl, a, 
     archive.keep(dead, NOW, article(2))
     result = crawl(urls=[dead], settings=gate(archive))
     assert [item["text"] for item in result.items] == [article(2)]
-    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued", "unconfirmed")] == [1, 0, 1]
+    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 0]
 
 
 def test_a_copy_that_is_alive_comes_first(crawl, a, b, archive):
@@ -112,7 +112,7 @@ def test_content_that_the_run_has_already_is_not_asked_for(crawl, a, b, archive)
     ("settings", "args"),
     [
         ({"NEARDUP_ACTION": "audit"}, {}),
-        ({"NEARDUP_DEAD_LINKS": False}, {}),
+        ({"NEARDUP_DEAD_HTTP_CODES": []}, {}),
         ({"ARCHIVE_URL": None}, {}),
         ({}, {"meta": {"dont_neardup": True}}),
     ],
@@ -161,7 +161,7 @@ def test_an_archive_that_does_not_answer_is_asked_once(crawl, a, archive):
 def test_an_item_with_the_dead_url_is_no_visit_of_it(crawl, a, archive, revisit):
     dead = f"{a.url}/1.html"
     a.pages["/1.html"] = Page(html(article(1)))
-    settings = gate(archive, NEARDUP_REVISIT=revisit, NEARDUP_COUNT_CHANGES=True)
+    settings = gate(archive, NEARDUP_REVISIT=revisit)
     crawl(urls=[dead], settings=settings)
     with Deduplicator.open(crawl.store) as dedup:
         before = dedup.store.resolve(dead)
@@ -182,7 +182,7 @@ def test_later_runs_ask_again_for_each_run_without_the_content(crawl, a, archive
     pages = {"/1.html": 1, "/2.html": 2}
     a.pages = {path: Page(html(article(number))) for path, number in pages.items()}
     urls = [a.url + path for path in pages]
-    settings = gate(archive, NEARDUP_REVISIT=revisit, NEARDUP_COUNT_CHANGES=True)
+    settings = gate(archive, NEARDUP_REVISIT=revisit)
     assert len(crawl(urls=urls, settings=settings).items) == 2
     del a.pages["/1.html"]
     memento = archive.keep(urls[0], NOW, article(1))

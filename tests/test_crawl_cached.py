@@ -115,7 +115,7 @@ def test_a_page_that_fails_comes_from_the_cache(cached, a):
     cached(urls)
     a.dead_status = 503
     result = cached(urls)
-    assert (texts(result), result.count("dead_links/seen")) == (articles(1, 2, 3), 0)
+    assert (texts(result), result.count("dead_links/redirected")) == (articles(1, 2, 3), 0)
 
 
 def test_without_max_age_a_page_with_a_date_is_not_asked_for(cached, a):

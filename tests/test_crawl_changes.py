@@ -12,7 +12,7 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.report.changes import FULL, KINDS, NOT_FULL, kinds_of
 from scrapy_neardup.store.records import Run
 
-COUNTED = {"NEARDUP_COUNT_CHANGES": True, "CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1}
+COUNTED = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1}
 
 
 def crawled(crawl, site, texts: dict[str, int | str], settings=None, spider="ListSpider"):
@@ -60,8 +60,8 @@ def test_each_kind_of_change_is_listed_and_counted(crawl, a, revisit):
     assert counts(second) == {"new": 1, "changed": 2, "moved": 1, "gone": 1}
     assert "Changes: 1 new, 2 changed, 1 moved, 1 gone" in second.log
     third = crawled(crawl, a, {"same": 1, "edited": 20, "new": 3, "fresh": 6, "there": 5}, settings)
-    assert listed(crawl) == [("back", "there")]
-    assert counts(third) == {"back": 1}
+    assert listed(crawl) == [("changed", "there")]
+    assert counts(third) == {"changed": 1}
     fourth = crawled(crawl, a, {"same": 1, "edited": 20, "new": 3, "fresh": 6, "there": 5}, settings)
     assert (listed(crawl), counts(fourth)) == ([], {})
 
@@ -104,9 +104,9 @@ def test_pages_that_get_held_content_have_changed(crawl, a, revisit):
     error = crawled(crawl, a, {"a": 50, "b": 50, "c": 50, "d": 50}, settings)
     assert (listed(crawl), counts(error)) == ([("changed", name) for name in "abcd"], {"changed": 4})
     crawled(crawl, a, {"a": 1, "b": 1, "c": 50, "d": 50}, settings)
-    assert listed(crawl) == [("changed", "b"), ("back", "a")]
+    assert listed(crawl) == [("changed", "a"), ("changed", "b")]
     crawled(crawl, a, {"a": 1, "b": 1, "c": 50, "d": 1}, settings)
-    assert listed(crawl, "--run", run_ids(crawl)[2]) == [("changed", "b"), ("back", "a")]
+    assert listed(crawl, "--run", run_ids(crawl)[2]) == [("changed", "a"), ("changed", "b")]
     assert listed(crawl) == [("changed", "d")]
 
 
@@ -266,12 +266,12 @@ def test_only_a_full_crawl_finds_what_is_gone():
     def found(**stats: int) -> tuple[str, ...]:
         return kinds_of(Run("r", 0.0).with_stats({"requests/stopped": 0, **stats}))
 
-    assert (found(**{FULL: 1}), found()) == (KINDS, KINDS[:3])
+    assert (found(**{FULL: 1}), found()) == (KINDS, KINDS[:2])
     for name in ("requests/stopped", "store/unjudged"):
-        assert found(**{FULL: 1, name: 1}) == KINDS[:3]
+        assert found(**{FULL: 1, name: 1}) == KINDS[:2]
     paused = Run("r", 0.0).with_stats({"requests/stopped": 1})
     assert kinds_of(paused.with_stats({FULL: 1})) == kinds_of(paused.with_stats({FULL: 1, "requests/stopped": 0}))
-    assert kinds_of(paused.with_stats({FULL: 1})) == KINDS[:3]
+    assert kinds_of(paused.with_stats({FULL: 1})) == KINDS[:2]
 
 
 def test_a_url_that_changes_twice_in_a_run_is_compared_with_the_run_before(tmp_path):
@@ -305,12 +305,6 @@ def test_the_items_of_one_page_come_and_go_by_themselves_and_do_not_change_its_u
         page, _, label = row["url"].partition(" (")
         assert (row["kind"], page) == (kind, f"{a.url}/list.html")
         assert article(seed).startswith(label[:-1])
-
-
-def test_nothing_is_counted_unless_it_is_asked_for(crawl, a):
-    first = crawled(crawl, a, {"one": 1})
-    assert "Changes: 1 new\n" in first.log
-    assert counts(crawled(crawl, a, {"two": 2}, {"NEARDUP_COUNT_CHANGES": False})) == {}
 
 
 def test_an_unknown_run_is_refused_in_one_line(crawl, a):

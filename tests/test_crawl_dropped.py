@@ -88,16 +88,16 @@ def test_a_feed_that_can_not_be_written_costs_the_crawl_nothing(crawl, a, b, tmp
     (tmp_path / "file").touch()
     settings = {"NEARDUP_DROPPED": str(tmp_path / "file" / "dropped.jsonl")}  # root may write to any folder
     result = crawl("OneAfterAnother", settings, urls=mirror(a, b))
-    assert (len(result.items), result.count("duplicates"), result.count("dropped/unwritten")) == (3, 3, 3)
+    assert (len(result.items), result.count("duplicates"), result.count("errors")) == (3, 3, 3)
     assert result.log.count("Dropped items can't be written to NEARDUP_DROPPED") == 1
-    assert "3 dropped items not written to NEARDUP_DROPPED" in result.log
+    assert "3 errors" in result.log
     assert result.stats["finish_reason"] == "finished"
 
 
 def test_a_value_that_a_format_can_not_hold_costs_one_row(crawl, a, b, tmp_path):
     settings = {"NEARDUP_DROPPED": str(tmp_path / "dropped.jsonl"), "ITEM_PIPELINES": {"spiders.AddOddValue": 100}}
     result = crawl("OneAfterAnother", settings, urls=mirror(a, b))
-    assert (result.count("duplicates"), result.count("dropped/unwritten")) == (3, 1)
+    assert (result.count("duplicates"), result.count("errors")) == (3, 1)
     assert len(lines(tmp_path / "dropped.jsonl")) == 2
 
 

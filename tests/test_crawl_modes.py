@@ -48,10 +48,10 @@ BAD = {
     "NEARDUP_ACTION": "remove",
     "NEARDUP_REVISIT": "always",
     "NEARDUP_RESEMBLANCE": 1.5,
-    "NEARDUP_DETECTORS": ["simhsh"],
+    "NEARDUP_DETECTORS": [{"name": "imatch", "lexicon": "/nowhere/lexicon.txt"}],
     "NEARDUP_MIRROR_TTL": "a while",
     "NEARDUP_DEAD_HTTP_CODES": [200],
-    "NEARDUP_LEXICON": "/nowhere/lexicon.txt",
+    "NEARDUP_DEAD_LINKS": True,
     "NEARDUP_SKIP_MIROR": True,
 }
 

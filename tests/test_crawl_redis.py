@@ -79,7 +79,8 @@ def test_items_pass_while_the_server_fails_and_are_known_afterwards(crawl, a, b,
     assert (result.code, sorted(result.urls)) == (0, sorted(urls)), result.log[-3000:]
     assert result.count("store/errors") > 0
     assert result.log.count("WARNING: Items pass") == 1
-    assert result.count("store/unjudged") == result.count("store/caught_up") > 0
+    assert result.count("store/unjudged") > 0
+    assert "were lost to the store" not in result.log
     copies = crawl(urls=pages(b, "b"), settings={"NEARDUP_REVISIT": "drop"})
     judged = sum(map(copies.count, ("duplicates", "revisits", "requests/skipped")))
     assert (copies.urls, judged) == ([], COUNT)

@@ -509,7 +509,7 @@ def test_store_with_another_lexicon_is_refused(tmp_path: Any) -> None:
     path = str(tmp_path / "held.sqlite")
     Deduplicator.open(path).close()
     with pytest.raises(StoreError, match="imatch"):
-        Deduplicator.open(path, imatch_lexicons=3)
+        Deduplicator.open(path, detectors=[{"name": "imatch", "randomized": 3}])
 
 
 def decisions() -> list[dict[str, Any]]:

@@ -147,6 +147,6 @@ def test_replaced_synonyms_are_found_by_dwdcs_and_not_by_dwswn(story: Story, tmp
     for word, other in story.synonyms.items():
         rewritten = rewritten.replace(word, other)
     for one, two in ((story.text, rewritten), (rewritten, story.text)):
-        assert same(one, two, detectors=["dwdcs"], synonyms=[str(path)])
+        assert same(one, two, detectors=[{"name": "dwdcs", "synonyms": [str(path)]}])
         assert not same(one, two, detectors=["dwswn"])
         assert same(one, one, detectors=["dwswn"])  # it does not abstain

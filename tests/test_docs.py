@@ -11,9 +11,11 @@ import argparse
 import ast
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -34,7 +36,8 @@ DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 CHINESE = DOCS / "zh"
 COMMANDS = REFERENCE / "commands.md"
-OPTIONS = re.compile(r"\| argument \| meaning \|\n\|---\|---\|\n(?:\|.*\n)*")
+HEAD = "| argument | meaning |\n|---|---|\n"
+OPTIONS = re.compile(rf"{re.escape(HEAD)}(?:\|.*\n)*")
 SETTING = re.compile(r"NEARDUP_[A-Z_]*[A-Z]")
 NO_SETTING = {"NEARDUP_TEST_REDIS_SERVER", "NEARDUP_TEST_KILLS"}  # of tests, in docs/redis.md and docs/scaling.md
 CODE, FIGURES = re.compile(r"`[^`]+`"), re.compile(r"[-*\d., /()]+")
@@ -163,12 +166,21 @@ class ScrapyCommandOnly(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None: ...
 
 
-def table(parser: argparse.ArgumentParser) -> str:
-    """Return the options of a verb, as its help tells of them."""
+def options(parser: argparse.ArgumentParser) -> list[str]:
+    """Return a row for each option of a verb, as its help tells of it."""
     formatter = argparse.HelpFormatter("")
     own = [action for action in parser._actions if not global_options() & {*action.option_strings}]
     cells = [(_called(action, formatter), formatter._expand_help(action).replace("|", "\\|")) for action in own]
-    return "| argument | meaning |\n|---|---|\n" + "".join(f"| `{name}` | {text} |\n" for name, text in cells)
+    return [f"| `{name}` | {text} |\n" for name, text in cells]
+
+
+def tables() -> dict[str, str]:
+    """Return the table of each verb's own options; for "", that of the options of two verbs or more."""
+    found = {verb: options(parser) for verb, parser in verb_parsers().items()}
+    counts = Counter(row for rows in found.values() for row in rows)
+    shared = dict.fromkeys(row for row in chain.from_iterable(reversed(found.values())) if counts[row] > 1)
+    own = {verb: [row for row in rows if row not in shared] for verb, rows in found.items()}
+    return {part: f"{HEAD}{''.join(rows)}" if rows else "" for part, rows in {"": shared, **own}.items()}
 
 
 def _called(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
@@ -179,23 +191,24 @@ def _called(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
 
 
 def sections() -> Iterator[tuple[str, str]]:
-    for part in re.split(r"^## ", COMMANDS.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        yield part.split("\n", 1)[0], part
+    """Yield the verb of each section of the page with its text; first "" with what stands before."""
+    for part in re.split(r"^## ", f"\n{COMMANDS.read_text(encoding='utf-8')}", flags=re.MULTILINE):
+        yield part.split("\n", 1)[0], part.removeprefix("\n")
 
 
 def test_commands_have_a_section_each() -> None:
-    assert [verb for verb, _ in sections()] == unordered(VERBS)
+    assert [verb for verb, _ in sections()] == unordered(["", *VERBS])
 
 
 def test_commands_have_the_options_of_their_help() -> None:
-    parsers = verb_parsers()
+    expected = tables()
     if os.environ.get("NEARDUP_WRITE_DOCS"):
         page = COMMANDS.read_text(encoding="utf-8")
         for verb, section in sections():
-            page = page.replace(section, OPTIONS.sub(lambda _, verb=verb: table(parsers[verb]), section))
+            page = page.replace(section, OPTIONS.sub(lambda _, verb=verb: expected[verb], section))
         COMMANDS.write_text(page, encoding="utf-8")
     for verb, section in sections():
-        assert OPTIONS.findall(section) == [table(parsers[verb])], f"{verb}: NEARDUP_WRITE_DOCS=1 mends it"
+        assert "".join(OPTIONS.findall(section)) == expected[verb], f"{verb}: NEARDUP_WRITE_DOCS=1 mends it"
 
 
 # CONTRIBUTING

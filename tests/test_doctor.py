@@ -271,7 +271,8 @@ def test_a_bad_value_is_an_error(project: Path) -> None:
 
 def test_a_store_of_another_scheme_is_an_error(project: Path) -> None:
     fill(project)
-    adapt(project, f"ADDONS = {ADD_ON['ADDONS']}\nNEARDUP_STORE = 'held.sqlite'\nNEARDUP_IMATCH_LEXICONS = 3")
+    detectors = "NEARDUP_DETECTORS = [{'name': 'imatch', 'randomized': 3}]"
+    adapt(project, f"ADDONS = {ADD_ON['ADDONS']}\nNEARDUP_STORE = 'held.sqlite'\n{detectors}")
     before = (project / "held.sqlite").read_bytes()
     made = neardup(project, "doctor")
     assert made.returncode == 2

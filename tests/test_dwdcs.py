@@ -476,8 +476,8 @@ def test_short_and_loose_texts_abstain(text: str) -> None:
 def test_built_in_synonyms_are_used_where_no_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "synonyms.tsv").write_text(FILES["plain"], encoding="utf8")
     named = [str(tmp_path / "synonyms.tsv")]
-    for synonyms, concepts in (([], builtin()), (named, Concepts.load(*named))):
-        (detector,) = build_detectors(Config(detectors=["dwdcs"], synonyms=synonyms))
+    for part, concepts in (("dwdcs", builtin()), ({"name": "dwdcs", "synonyms": named}, Concepts.load(*named))):
+        (detector,) = build_detectors(Config(detectors=[part]))
         assert detector.scheme == DWDCS(concepts).scheme
 
 

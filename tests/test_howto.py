@@ -114,16 +114,6 @@ def test_feeds_of_earlier_runs_have_their_urls_skipped(tmp_path: Path, a: Site) 
 # Watching crawls
 
 
-def test_an_extension_ends_a_crawl_of_too_many_duplicates(tmp_path: Path, a: Site) -> None:
-    code, settings = blocks("monitoring.md")[2:4]
-    project(tmp_path, settings[1], code)
-    log = crawl(tmp_path, serve(a, 100, same=90))
-    assert stat(log, "finish_reason") == "too_many_duplicates"
-    assert int(stat(log, "neardup/documents")) < 100
-    log = crawl(tmp_path, serve(a, 30, same=10))
-    assert stat(log, "finish_reason") == "finished"
-
-
 def test_a_monitor_fails_a_crawl_whose_duplicate_share_jumps(tmp_path: Path, a: Site) -> None:
     pytest.importorskip("spidermon")
     code, settings = blocks("monitoring.md")[:2]

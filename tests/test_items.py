@@ -360,9 +360,9 @@ def test_item_with_nothing_but_text_title_and_url_has_no_facts(item: dict[str, A
     assert facts({**item, "sku": "1"}, ignore_fields=("*",)) == b""
 
 
-def test_url_title_and_tag_are_no_facts_under_any_name() -> None:
-    own = {"url_field": "id", "title_field": "name", "tag_field": "price"}
-    assert facts({"id": URL, "name": "Boot", "price": "tag", "text": BODY}, **own) == b""
+def test_url_and_title_under_any_name_and_the_tag_are_no_facts() -> None:
+    own = {"url_field": "id", "title_field": "name"}
+    assert facts({"id": URL, "name": "Boot", "neardup": "tag", "text": BODY}, **own) == b""
 
 
 def test_ignored_fields_are_named_by_patterns_nested_ones_with_dots() -> None:

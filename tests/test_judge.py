@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 def judged(folder: Path, a: str, b: str, label: str = DIFFERENT) -> Config:
     """Return a configuration with one judgement."""
-    config = Config(reviewed=str(folder / "judged"))
+    config = Config(store=str(folder / "judged"))
     Reviews(config).append(Document(a, text(8)), Document(b, text(9)), label)
     return config
 
@@ -71,14 +71,13 @@ def test_what_a_person_judged_different_is_fetched_and_kept_by_the_next_crawl(cr
 
 
 def test_a_broken_judgement_stops_a_crawl_and_is_named(crawl, a, tmp_path):
-    judged(tmp_path, A, B)
-    with open(tmp_path / "judged" / "pairs.jsonl", "a") as pairs:
+    crawl.store = str(judged(tmp_path, A, B).store)
+    with open(tmp_path / "judged.reviewed" / "pairs.jsonl", "a") as pairs:
         pairs.write('{"a": \n')
     a.pages["/0.html"] = Page(html(article(0)))
-    settings = {"NEARDUP_REVIEWED": str(tmp_path / "judged")}
-    result = crawl.finish(crawl.start(settings=settings, urls=[f"{a.url}/0.html"]))
+    result = crawl.finish(crawl.start(urls=[f"{a.url}/0.html"]))
     assert (result.code, result.items) == (1, [])
-    assert "NEARDUP_REVIEWED: " in result.log
+    assert "judgements can't be read: " in result.log
     assert "pairs.jsonl, line 2" in result.log
 
 
@@ -113,21 +112,21 @@ def test_dedupe_explain_evaluate_and_calibrate_take_judgements_into_account(fold
     succeeded(folder, *DEDUPE)
     assert ids(folder / "out.jsonl", "url") == [A, C]
     reviewed = "held.sqlite.reviewed"
-    for settings in ((), ("-s", f"NEARDUP_REVIEWED={reviewed}")):  # what is measured does not look the answers up
-        succeeded(folder, "lab", "evaluate", reviewed, "--json", "figures.json", *settings)
-        (figures,) = json.loads((folder / "figures.json").read_text())
-        assert figures["results"][-1]["found"] == {"different": [1, 1], "dup": [1, 1]}
+    settings = ("-s", "NEARDUP_STORE=held.sqlite")  # what is measured does not look the answers up
+    succeeded(folder, "lab", "evaluate", reviewed, "--json", "figures.json", *settings)
+    (figures,) = json.loads((folder / "figures.json").read_text())
+    assert figures["results"][-1]["found"] == {"different": [1, 1], "dup": [1, 1]}
     printed = succeeded(folder, "lab", "calibrate", reviewed, "--precision", "0.99").stdout
     assert "reached: precision 1.0, recall 1.0 (strict)" in printed
 
 
-def test_files_are_judged_as_they_are_explained(tmp_path: Path) -> None:
+def test_files_are_judged_as_they_are_explained(folder: Path) -> None:
     for name in "ab":
-        (tmp_path / f"{name}.txt").write_text(TEXT)
-    settings = ("-s", "NEARDUP_REVIEWED=judged")
-    assert "duplicate: " in succeeded(tmp_path, "explain", "a.txt", "b.txt", *settings).stdout
-    succeeded(tmp_path, "judge", "a.txt", "b.txt", "different", *settings)
-    said = succeeded(tmp_path, "explain", "a.txt", "b.txt", *settings).stdout
+        (folder / f"{name}.txt").write_text(TEXT)
+    store = ("--store", "held.sqlite")
+    assert "duplicate: " in succeeded(folder, "explain", "a.txt", "b.txt", *store).stdout
+    succeeded(folder, "judge", "a.txt", "b.txt", "different", *store)
+    said = succeeded(folder, "explain", "a.txt", "b.txt", *store).stdout
     assert said.endswith("unique: a person judged them different\n")
 
 
@@ -140,7 +139,7 @@ def test_judgements_hold_in_both_directions_in_the_python_interface(tmp_path: Pa
         with Deduplicator.from_config(config) as dedup:
             verdicts = [dedup.claim(Document(url, TEXT)).verdict for url in (first, second, C)]
         assert [verdict.status for verdict in verdicts] == ["unique", "unique", "duplicate"]
-    with Deduplicator.open(reviewed=tmp_path / "nowhere") as dedup:
+    with Deduplicator.open(tmp_path / "nowhere") as dedup:
         assert [dedup.claim(Document(url, TEXT)).verdict.status for url in (A, B)] == ["unique", "duplicate"]
 
 
@@ -148,7 +147,7 @@ def test_the_copies_of_one_original_are_copies_of_each_other(tmp_path: Path) -> 
     reviews = Reviews(judged(tmp_path, A, B, SAME))
     reviews.append(Document(A, text(8)), Document(C, text(7)), SAME)
     reviews.append(Document(A, text(8)), Document(D, text(6)), DIFFERENT)
-    labelled = LabelledSet.load(str(tmp_path / "judged"))
+    labelled = LabelledSet.load(str(tmp_path / "judged.reviewed"))
     assert list(labelled.rows) == [A, B, C, D]
     expected = {frozenset(pair): SAME for pair in ((A, B), (A, C), (B, C))}
     assert labelled.labels == {**expected, frozenset((A, D)): DIFFERENT}
@@ -156,7 +155,7 @@ def test_the_copies_of_one_original_are_copies_of_each_other(tmp_path: Path) -> 
 
 def test_a_folder_whose_last_line_somebody_edited_is_appended_to(tmp_path: Path) -> None:
     config = judged(tmp_path, A, B)
-    pairs = tmp_path / "judged" / "pairs.jsonl"
+    pairs = tmp_path / "judged.reviewed" / "pairs.jsonl"
     pairs.write_text(pairs.read_text().rstrip())
     Reviews(config).append(Document(A, text(8)), Document(C, text(7)), DIFFERENT)
     assert Reviews(config).differ(C, A)
@@ -164,32 +163,33 @@ def test_a_folder_whose_last_line_somebody_edited_is_appended_to(tmp_path: Path)
 
 
 def test_documents_are_read_again_with_the_fields_of_the_project(tmp_path: Path) -> None:
-    config = Config(reviewed=str(tmp_path / "judged"), fields=("html",), title_field="heading", url_field="link")
+    config = Config(store=str(tmp_path / "judged"), fields=("html",), title_field="heading", url_field="link")
     Reviews(config).append(Document(A, TEXT, "One"), Document(B, TEXT), SAME)
-    assert rows(tmp_path / "judged" / "docs.jsonl")[0] == {"id": A, "link": A, "heading": "One", "html": TEXT}
+    assert rows(tmp_path / "judged.reviewed" / "docs.jsonl")[0] == {"id": A, "link": A, "heading": "One", "html": TEXT}
 
 
 @pytest.mark.parametrize("broken", ['{"id": ', "[]", '{"text": "without id"}'])
 def test_a_broken_document_is_named(tmp_path: Path, broken: str) -> None:
     config = judged(tmp_path, A, B)
-    with open(tmp_path / "judged" / "docs.jsonl", "a") as docs:
+    with open(tmp_path / "judged.reviewed" / "docs.jsonl", "a") as docs:
         docs.write(f"{broken}\n")
-    with pytest.raises(ConfigError, match=r"NEARDUP_REVIEWED: .*docs\.jsonl, (line|row) 3"):
+    with pytest.raises(ConfigError, match=r"judgements can't be read: .*docs\.jsonl, (line|row) 3"):
         Deduplicator.from_config(config)
 
 
 def test_a_label_that_nobody_knows_is_named(tmp_path: Path) -> None:
     pair = {"a": "http://a.example/1", "b": "http://a.example/2", "label": "diferent"}
-    write(tmp_path / "docs.jsonl", [{"id": pair[name], "text": "Boats"} for name in "ab"])
-    write(tmp_path / "pairs.jsonl", [pair])
+    config = judged(tmp_path, A, B)
+    write(tmp_path / "judged.reviewed" / "docs.jsonl", [{"id": pair[name], "text": "Boats"} for name in "ab"])
+    write(tmp_path / "judged.reviewed" / "pairs.jsonl", [pair])
     with pytest.raises(ConfigError, match=r"label 'diferent'; allowed are dup, different"):
-        Reviews(Config(reviewed=str(tmp_path)))
+        Reviews(config)
 
 
 def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="NEARDUP_REVIEWED"):
-        Reviews(Config(reviewed=str(tmp_path / "file")))
+    (tmp_path / "file.reviewed").write_text("")
+    with pytest.raises(ConfigError, match="judgements can't be read: "):
+        Reviews(Config(store=str(tmp_path / "file")))
 
 
 # Before a fetch, and after one that failed
@@ -197,7 +197,7 @@ def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
 
 def advised(tmp_path: Path, **settings: Any) -> tuple[list[str | None], list[str]]:
     """Return where advice sends the URLs of two mirrors, one judged different, and what else gives the latter."""
-    config = Config(reviewed=judged(tmp_path, A, B).reviewed, **settings)
+    config = Config(store=judged(tmp_path, A, B).store, **settings)
     with Deduplicator.open(**settings) as dedup:  # before anybody judged
         for url in (A, B, C):
             dedup.claim(Document(url, TEXT)).commit()
@@ -211,7 +211,7 @@ def test_only_what_was_judged_different_is_fetched_again_and_nothing_stands_in_f
 
 
 def test_a_rule_of_its_host_does_not_hide_it(tmp_path: Path) -> None:
-    config = Config(reviewed=judged(tmp_path, A, B).reviewed, mirror_hosts={"b.example": "a.example"})
+    config = Config(store=judged(tmp_path, A, B).store, mirror_hosts={"b.example": "a.example"})
     with Deduplicator.open() as dedup:
         dedup.claim(Document(A, TEXT)).commit()
         assert Mirrors(dedup.store, config, Reviews(config)).advise(B) is None

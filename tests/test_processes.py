@@ -69,7 +69,7 @@ def test_a_call_that_kills_its_process_harms_no_other_call() -> None:
         pool.stop()
 
 
-def test_a_crawl_starts_no_more_of_them(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_crawl_starts_no_more_of_them() -> None:
     workers = Workers([Deadly()], 1)
 
     async def prepare() -> list[Any]:
@@ -82,7 +82,6 @@ def test_a_crawl_starts_no_more_of_them(caplog: pytest.LogCaptureFixture) -> Non
         workers.close()
     assert {type(each) for each in made} == {WorkerError}
     assert {str(each).partition(":")[0] for each in made} == {"a new process died at once"}
-    assert workers.restarts <= 2
 
 
 def test_a_feed_ends_with_a_word_of_it() -> None:

@@ -206,7 +206,7 @@ def test_a_crawl_and_dedupe_of_its_feed_agree(crawl, a, b, tmp_path):
 
 def test_items_of_a_list_page_are_named_by_page_and_facts(crawl, a, tmp_path):
     one, two = fill(a, {"/month": meetings(), "/planning": [*meetings()[:2], {"title": "Tea", "date": "2026-09-01"}]})
-    crawl("EventSpider", {"NEARDUP_COUNT_CHANGES": True}, urls=[one, two])
+    crawl("EventSpider", urls=[one, two])
     explained = json.loads(succeeded(tmp_path, "explain", one, "--store", crawl.store, "--json").stdout)
     assert explained["status"] == "fetched each time: it gave several items"
     assert [item["item"] for item in explained["items"]] == [f"date {row['date']}" for row in meetings()]
@@ -217,7 +217,7 @@ def test_items_of_a_list_page_are_named_by_page_and_facts(crawl, a, tmp_path):
     changes = json.loads(succeeded(tmp_path, "changes", "--store", crawl.store, "--json").stdout)
     assert {change["url"] for change in changes} >= {f"{one} (date {row['date']})" for row in meetings()}
     fill(a, {"/month": meetings()[1:]})
-    second = crawl("EventSpider", {"NEARDUP_COUNT_CHANGES": True, "NEARDUP_RECHECK": 0}, urls=[one])
+    second = crawl("EventSpider", {"NEARDUP_RECHECK": 0}, urls=[one])
     assert second.count("changes/gone") >= 1
     assert succeeded(tmp_path, "report", "--store", crawl.store, "-o", "report.html").returncode == 0
     assert "(date 2026-01-14)" in (tmp_path / "report.html").read_text()

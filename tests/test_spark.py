@@ -112,7 +112,7 @@ def feed(seed: int) -> Rows:
     [
         (1, {}),
         (2, {"short_text": "exact", "resemblance": 0.2, "scope": "host"}),
-        (3, {"detectors": ["simhash"], "simhash_distance": 10, "resemblance": {0: 0.3}}),
+        (3, {"detectors": [{"name": "simhash", "distance": 10}], "resemblance": {0: 0.3}}),
         (4, {"detectors": ["imatch", "shingle"], "min_tokens": 0}),
     ],
 )

@@ -234,8 +234,8 @@ def test_another_namespace(place: Place) -> None:
 
 
 def test_other_fingerprints_are_refused(source: Place, copy: Place) -> None:
-    source.dedup(imatch_lexicons=3).close()
-    copy.dedup(imatch_lexicons=4).close()
+    source.dedup(detectors=[{"name": "imatch", "randomized": 3}]).close()
+    copy.dedup(detectors=[{"name": "imatch", "randomized": 4}]).close()
     before = copy.content()
     with pytest.raises(StoreError, match="imatch"):
         copy.load(source.exported())

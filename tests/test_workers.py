@@ -68,8 +68,8 @@ def once(file: Path) -> None:
         os._exit(1)
 
 
-def prepared(detectors: list[Any], *documents: Document, count: int = 1) -> tuple[list[Any], int]:
-    """Return each document's fingerprints, or what went wrong, and how often a process died."""
+def prepared(detectors: list[Any], *documents: Document, count: int = 1) -> list[Any]:
+    """Return each document's fingerprints, or what went wrong."""
 
     async def prepare() -> list[Any]:
         results = await asyncio.gather(*(workers.prepare(d) for d in documents), return_exceptions=True)
@@ -77,7 +77,7 @@ def prepared(detectors: list[Any], *documents: Document, count: int = 1) -> tupl
 
     workers = Workers(detectors, count)
     try:
-        return asyncio.run(prepare()), workers.restarts
+        return asyncio.run(prepare())
     finally:
         workers.close()
 
@@ -87,44 +87,43 @@ def documents(count: int) -> list[Document]:
 
 
 def test_only_heavy_detectors_are_asked_elsewhere() -> None:
-    made, _ = prepared([Exact(), SimHash(3), Heavy()], *documents(9))
+    made = prepared([Exact(), SimHash(3), Heavy()], *documents(9))
     assert {tuple(each) for each in made} == {("heavy",)}
     assert os.getpid() not in {each["heavy"][0] for each in made}
 
 
 @pytest.mark.parametrize(("detectors", "count"), [([Heavy()], 0), ([Exact()], 1)])
 def test_nothing_is_started_where_nothing_is_to_be_done(detectors: list[Any], count: int) -> None:
-    assert prepared(detectors, *documents(1), count=count) == ([{}], 0)
+    assert prepared(detectors, *documents(1), count=count) == [{}]
 
 
 def test_fingerprints_are_those_made_here() -> None:
     pytest.importorskip("snowballstemmer")
     (detector,) = build_detectors(Config(detectors=["dwswn"]))
-    made, _ = prepared([detector], Document(text=text(1, 400)))
+    made = prepared([detector], Document(text=text(1, 400)))
     assert made == [{"dwswn": detector.fingerprints(Document(text=text(1, 400)))}]
 
 
 def test_what_a_detector_raises_is_told_and_harms_no_other() -> None:
-    (wrong, right), restarts = prepared([Heavy()], Document(text="fail"), *documents(1))
-    assert (type(wrong), str(wrong), restarts) == (WorkerError, "OddError('no fingerprint of this text')", 0)
+    wrong, right = prepared([Heavy()], Document(text="fail"), *documents(1))
+    assert (type(wrong), str(wrong)) == (WorkerError, "OddError('no fingerprint of this text')")
     assert "heavy" in right
 
 
 def test_a_document_that_kills_its_process_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
     deadly = Document(url="http://a.example/", text="die")
-    made, restarts = prepared([Heavy()], *documents(3), deadly, *documents(3), count=2)
+    made = prepared([Heavy()], *documents(3), deadly, *documents(3), count=2)
     assert [type(each) for each in made] == [dict, dict, dict, WorkerError, dict, dict, dict]
     assert "died twice on http://a.example/" in str(made[3])
     assert all(each["heavy"][0] != os.getpid() for each in made if isinstance(each, dict))
-    assert restarts >= 1
     assert {record.levelname for record in caplog.records} == {"WARNING"}
 
 
 @pytest.mark.slow
-def test_what_a_process_was_at_when_it_died_is_tried_again(tmp_path: Path) -> None:
-    made, restarts = prepared([Heavy()], Document(text="once", title=str(tmp_path / "died")), *documents(2))
+def test_what_a_process_was_at_when_it_died_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made = prepared([Heavy()], Document(text="once", title=str(tmp_path / "died")), *documents(2))
     assert [list(each) for each in made] == [["heavy"]] * 3
-    assert restarts == 1
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 @pytest.mark.slow

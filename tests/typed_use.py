@@ -27,7 +27,11 @@ def claimed(texts: dict[str, str]) -> Iterator[Verdict]:
 def opened(folder: Path) -> list[Deduplicator]:
     return [
         Deduplicator.open(folder / "held.sqlite", ttl="365 days", dead_http_codes=[404], resemblance={0: 0.5, 50: 0.4}),
-        Deduplicator.from_config(Config(store=folder / "held.sqlite", synonyms=["en"], fields=["body"])),
+        Deduplicator.from_config(
+            Config(
+                store=folder / "held.sqlite", detectors=["exact", {"name": "simhash", "distance": 6}], fields=["body"]
+            )
+        ),
     ]
 
 
@@ -48,5 +52,5 @@ def parts(crawler: Crawler) -> tuple[NearDupPipeline, MirrorMiddleware]:
 
 
 assert_type(Config(detectors=["exact"]).detectors, tuple[Any, ...])
-assert_type(Config(mirror_ttl=timedelta(days=3), lexicon=Path("words.txt")).mirror_ttl, float)
+assert_type(Config(mirror_ttl=timedelta(days=3), dropped=Path("dropped.csv")).mirror_ttl, float)
 assert_type(Document.from_field("<p>text</p>", url="http://a.example/"), Document)

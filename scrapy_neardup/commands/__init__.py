@@ -26,7 +26,7 @@ GROUPS = {
         "explain": ("explain", "explain why a page is a duplicate or not, or compare two pages"),
         "clusters": ("clusters", "list originals with their copies"),
         "report": ("report", "write a report on a store as one HTML page"),
-        "changes": ("changes", "list the pages that are new, changed, back, moved or gone"),
+        "changes": ("changes", "list the pages that are new, changed, moved or gone"),
         "mirrors": ("mirrors", "list the hosts that mirror each other"),
         "stats": ("stats", "count what a store holds, list its runs, or check its rows"),
     },

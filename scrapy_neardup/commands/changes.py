@@ -1,4 +1,4 @@
-"""`scrapy neardup changes`: list the pages that are new, changed, back, moved or gone since the previous crawl."""
+"""`scrapy neardup changes`: list the pages that are new, changed, moved or gone since the previous crawl."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
 
 
 def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    """List the pages that are new, changed, back, moved or gone since the previous crawl.
+    """List the pages that are new, changed, moved or gone since the previous crawl.
 
     example:
       scrapy neardup changes --kind changed gone
 
     new: a new URL with new content. changed: content that differs from that of the last visit, with the resemblance of
-    the two. back: changed to the content that was first found at this URL. moved: held content at a new URL, if no
-    earlier URL was seen with it. gone: content of the previous crawl that no URL has now. A URL that changed in several
-    runs is listed under the last of them. Moved and gone pages are listed only for a crawl that finished and left out
-    no pages.
+    the two. moved: held content at a new URL, if no earlier URL was seen with it. gone: content of the previous crawl
+    that no URL has now. A URL that changed in several runs is listed under the last of them. Moved and gone pages are
+    listed only for a crawl that finished and left out no pages.
     """
     config = existing(opts, settings)
     with closing(open_store(config.store, (), namespace=config.namespace, run=None)) as store:

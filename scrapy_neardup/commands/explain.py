@@ -18,7 +18,7 @@ from ..document import Document
 from ..facts import differing
 from ..feeds import FeedError
 from ..matching.evidence import Comparison, Rule, compare
-from ..matching.reviews import WHY_APART, reviews_folder
+from ..matching.reviews import WHY_APART, Reviews
 from ..mirrors.advice import Alternative, Mirrors
 from ..settings import Config
 from ..signature import Signature, Visit
@@ -66,8 +66,8 @@ def run_explain(opts: argparse.Namespace, settings: BaseSettings) -> None:
             result = _compare_held(dedup, *pages) if opts.other else _explain_url(dedup, config, opts.page)
     else:
         config = Config.from_settings(settings)
-        config = replace(config, store=None, reviewed=reviews_folder(replace(config, store=opts.store or config.store)))
-        with Deduplicator.from_config(config) as dedup:
+        with Deduplicator.from_config(replace(config, store=None)) as dedup:
+            dedup.matcher.reviews = Reviews(replace(config, store=opts.store or config.store))
             result = _compare_files(dedup, config, pages)
     sentence = "" if opts.json else result.pop("sentence", "")
     if not opts.json and "others" in result:

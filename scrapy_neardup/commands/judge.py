@@ -36,9 +36,8 @@ def run_judge(opts: argparse.Namespace, settings: BaseSettings) -> None:
       scrapy neardup judge http://example.com/a.html http://example.com/b.html different
 
     If two pages are different, neither is dropped again as a copy of the other. Judgements are kept in the folder
-    NEARDUP_REVIEWED or, without this setting, in a folder beside the store. The last one on a pair counts. With texts,
-    the folder is a labelled set for `scrapy neardup lab evaluate` and `lab calibrate`; `same` is only for them, so it
-    needs the texts.
+    STORE.reviewed beside the store. The last one on a pair counts. With texts, the folder is a labelled set for
+    `scrapy neardup lab evaluate` and `lab calibrate`; `same` is only for them, so it needs the texts.
     """
     config = _config(opts, settings)
     reviews = Reviews(config)
@@ -55,11 +54,11 @@ def run_judge(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def _config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     """Return the settings, with a folder for the judgements. All namespaces of a store share this folder."""
-    config = Config.from_settings(settings)
-    if opts.store or not config.reviewed:
-        config = replace(config, store=existing_store(opts, settings))
+    config = replace(Config.from_settings(settings), store=existing_store(opts, settings))
     if not reviews_folder(config):
-        raise ConfigError("set NEARDUP_REVIEWED to a folder for judgements: a store on a server has none beside it")
+        raise ConfigError(
+            f"{config.store}: judgements are kept beside a store in a file; a server has no place for them"
+        )
     return config
 
 

@@ -180,7 +180,7 @@ def run_lexicon(opts: argparse.Namespace, settings: BaseSettings) -> int:
     example:
       scrapy neardup lab lexicon monday.jsonl.gz tuesday.jsonl.gz -o news.lexicon
 
-    Then set NEARDUP_LEXICON = "news.lexicon", and begin a new store.
+    Then replace "imatch" in NEARDUP_DETECTORS by {"name": "imatch", "lexicon": "news.lexicon"}, and begin a new store.
     """
     options.check_apart(a_feed=opts.feeds, the_output=opts.output, the_file_of_bad_rows=opts.bad_rows)
     feeds = Feeds(opts.feeds, opts.format)

@@ -13,7 +13,7 @@ from scrapy.extensions.feedexport import FeedExporter
 from scrapy.settings import BaseSettings
 from scrapy.signalmanager import SignalManager
 
-from ..settings import ConfigError
+from ..settings import TAG_FIELD, ConfigError
 from ..stats import Stat
 from ..verdict import Verdict
 
@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 class DroppedFeed:
     """Writes dropped items with their verdicts to the feed URI in NEARDUP_DROPPED."""
 
-    def __init__(self, crawler: Crawler, uri: str, tag_field: str, count: Callable[[Stat], object]) -> None:
+    def __init__(self, crawler: Crawler, uri: str, count: Callable[[Stat], object]) -> None:
         """Open the feed. Raise ConfigError if Scrapy has no storage or format for its URI."""
         assert crawler.spider
-        self._spider, self._tag_field, self._count = crawler.spider, tag_field, count
+        self._spider, self._count = crawler.spider, count
         self._is_failing = False
         try:
             self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
@@ -40,7 +40,7 @@ class DroppedFeed:
         try:
             self._exporter.item_scraped(self._row(item, url, verdict), self._spider)
         except Exception as error:  # neither a full disk nor a value in the item may harm the crawl
-            self._count("dropped/unwritten")
+            self._count("errors")
             if not self._is_failing:
                 self._is_failing = True
                 logger.error("Dropped items can't be written to NEARDUP_DROPPED: %r", error)
@@ -50,12 +50,12 @@ class DroppedFeed:
         await self._exporter.close_spider(self._spider)
 
     def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
-        """Return the fields of an item, as in the feed of items, with the verdict and the URL in the tag field."""
+        """Return the fields of an item, as in the feed of items, and the tag with the URL."""
         adapter = ItemAdapter(item)
         row = {
             name: adapter.get_field_meta(name).get("serializer", lambda each: each)(adapter[name]) for name in adapter
         }
-        return {**row, self._tag_field: {"url": url, **verdict.tag()}}
+        return {**row, TAG_FIELD: {"url": url, **verdict.tag()}}
 
 
 class _CrawlerOfOneFeed:

@@ -37,6 +37,7 @@ CALM = 20  # a store on disk works again after this many syncs without an error,
 _PASSING = "Items pass. Writes are kept in memory and tried again"
 _NO_MIRRORS = "%s and %s no longer mirror each other: pages are fetched from both again"
 _SHARED = object()  # the signal by which components find the shared state
+MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many
 
 
@@ -51,7 +52,7 @@ class NearDup:
         self.crawler = crawler
         self.dropped: DroppedFeed | None = None
         if config.dropped is not None and config.action == "drop":  # before the store, so that a bad URI opens none
-            self.dropped = DroppedFeed(crawler, config.dropped, config.tag_field, self.count)
+            self.dropped = DroppedFeed(crawler, config.dropped, self.count)
         jobs = job_dir(crawler.settings)
         self._run_file = Path(jobs, "neardup.run") if jobs else None  # with the id of a run that can be paused
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
@@ -113,10 +114,6 @@ class NearDup:
         for task in self._tasks:
             if task.running:
                 task.stop()
-        if self.workers.restarts:
-            self.set("workers/restarted", self.workers.restarts)
-        if rechecked := self.number("requests/rechecked"):
-            self.set("requests/wrongly_skipped_share", round(self.number("requests/wrongly_skipped") / rechecked, 4))
         while self._is_syncing:
             await pause(PAUSE)
         self.pages.withdraw_lost()
@@ -124,7 +121,7 @@ class NearDup:
         await self._tell()
         is_finished = reason == "finished"
         self._is_full = is_finished and self.config.revisit != "skip"
-        if self.config.count_changes and (is_finished or not self._run_file):
+        if (is_finished or not self._run_file) and self.number("store/documents") <= MOST_COUNTED:
             await self._count_changes()
         if left := len(self.access.late):
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)
@@ -182,8 +179,6 @@ class NearDup:
         count = await self.access.ask(len, self.dedup)
         if count is not None:
             self.set("store/documents", count)
-        if self.access.caught_up:
-            self.set("store/caught_up", self.access.caught_up)
         for relation, in_force in await self.access.ask(self.dedup.take_changes) or ():
             self.count("mirror_hosts/learned" if in_force else "mirror_hosts/dropped")
             level, said = (logging.INFO, "%s and %s mirror each other") if in_force else (logging.WARNING, _NO_MIRRORS)

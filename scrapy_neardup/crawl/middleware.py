@@ -179,10 +179,9 @@ class MirrorMiddleware:
         )
 
     async def _rescue(self, request: Request, reason: str) -> Request | None:
-        is_off = self.config.action == "audit" or not self.config.dead_links
+        is_off = self.config.action == "audit" or not self.config.dead_http_codes
         if is_off or not is_plain(request) or not is_of_spider(request):
             return None
-        self.neardup.count("dead_links/seen")
         self._tickets.note_gone(request.url)
         ticket = Ticket.of(request)
         if ticket.reason == STAND_IN:  # the last resort

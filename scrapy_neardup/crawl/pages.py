@@ -277,10 +277,10 @@ class Pages:
             claim.is_successor = bool(await self._ask(self._deliveries.is_deserted, document))
 
     async def _count_rescue(self, claim: Claim, link: str) -> None:
-        """Count a dead link as rescued if a copy has the content of the link's last fetch, else as unconfirmed."""
+        """Count a dead link as rescued if a copy has the content of the link's last fetch."""
         dead = await self._ask(self._neardup.dedup.store.resolve, link)
-        is_same = claim.match and dead and claim.match.signature is dead.signature
-        self._neardup.count("dead_links/rescued" if is_same else "dead_links/unconfirmed")
+        if claim.match and dead and claim.match.signature is dead.signature:
+            self._neardup.count("dead_links/rescued")
 
     # The outcome of an item
 

@@ -16,6 +16,7 @@ from scrapy.http import Response
 from ..deduplicator import PAUSES, Claim
 from ..document import Document
 from ..items import Record
+from ..settings import TAG_FIELD
 from ..stats import BY_DETECTOR, PREFIX, Stat
 from ..verdict import Verdict
 from .doors import item_judged
@@ -203,7 +204,7 @@ class NearDupPipeline:
 
     def _tag(self, item: Any, verdict: Verdict) -> None:
         try:
-            ItemAdapter(item)[self.neardup.config.tag_field] = verdict.tag()
+            ItemAdapter(item)[TAG_FIELD] = verdict.tag()
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             if type(item) not in self._untaggable:
                 self._untaggable.add(type(item))

@@ -74,7 +74,6 @@ class Access:
     """
 
     def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
-        self.caught_up = 0  # late documents that were claimed, whose items passed while the store did not answer
         self._dedup = dedup
         self._failed = failed
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
@@ -187,7 +186,6 @@ class Access:
         finally:
             for document in some:
                 self.take_in_later(document)
-        self.caught_up += known - len(some)
         return len(some) < known
 
     async def catch_up_all(self) -> None:
@@ -231,7 +229,6 @@ class Workers:
         self._processes: Processes | None = None
         self._turns = DeferredSemaphore(max(1, self._count * QUEUED))
         self._broken, self._broken_until = "", 0.0
-        self.restarts = 0  # how often a process died and was replaced
         reason = "is heavy, so it has to be"
         if count:
             check_can_be_sent("NEARDUP_DETECTORS", reason, {each.name: each for each in self._detectors})
@@ -270,7 +267,6 @@ class Workers:
         except ProcessError as error:
             if not error.died:
                 raise WorkerError(str(error)) from error
-            self.restarts += 1
             if error.at_start:  # start no others for `RETRY` seconds
                 self._broken, self._broken_until = f"a new process died at once: {error}", time.monotonic() + RETRY
                 raise WorkerError(self._broken) from error

@@ -6,9 +6,10 @@ records of many documents in one go, with the fingerprints of these and of other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from operator import index
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, runtime_checkable
 
 from ..document import Document
@@ -17,7 +18,7 @@ from ..fingerprints.hashes import hash_tokens
 from ..fingerprints.imatch import Terms
 from ..fingerprints.record import BANDS, ROWS, SIMHASH, Wanted
 from ..index.kinds import Equal, Near
-from ..settings import Config, ConfigError
+from ..settings import Config, ConfigError, detector_name
 from ..text.lexicon import Lexicon, builtin
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]
 class Detector(Protocol):
     """Proposes earlier documents that a document may repeat.
 
-    To use a class of your own, put its import path into NEARDUP_DETECTORS. The class is called without arguments. If
-    its fingerprints are slow to compute, set its attribute `heavy = True`. Crawls then compute them in worker
-    processes.
+    To use a class of your own, put its import path into NEARDUP_DETECTORS. The class is called with the arguments that
+    stand there. If its fingerprints are slow to compute, set its attribute `heavy = True`. Crawls then compute them in
+    worker processes.
     """
 
     name: str
@@ -92,9 +93,13 @@ class IMatch(_Standard):
 
     name = record.IMATCH
 
-    def __init__(self, lexicon: Lexicon, lexicons: int) -> None:
-        self.scheme = f"imatch/2 {lexicon.id} {lexicons}"
-        self.part = Wanted(digests=1 + lexicons, terms=Terms(hash_tokens(list(lexicon.terms))[:, 0]))
+    def __init__(self, lexicon: Lexicon | str | PathLike[str] | None = None, randomized: int = 0) -> None:
+        """`lexicon`: a lexicon or its path; None for the built-in one. `randomized`: the number of randomized ones."""
+        _check_whole("randomized", randomized, 64)
+        if not isinstance(lexicon, Lexicon):
+            lexicon = Lexicon.load(lexicon) if lexicon else builtin()
+        self.scheme = f"imatch/2 {lexicon.id} {randomized}"
+        self.part = Wanted(digests=1 + randomized, terms=Terms(hash_tokens(list(lexicon.terms))[:, 0]))
 
 
 class SimHash(_Standard):
@@ -104,7 +109,8 @@ class SimHash(_Standard):
     scheme = "simhash/1"
     part = Wanted(simhash=True)
 
-    def __init__(self, distance: int) -> None:
+    def __init__(self, distance: int = 3) -> None:
+        _check_whole("distance", distance, 15)
         self.distance = distance
 
     def index(self) -> Near:  # type: ignore[override]
@@ -117,6 +123,11 @@ class Shingle(_Standard):
     name = record.SHINGLE
     scheme = f"shingle/1 {BANDS}x{ROWS}"
     part = Wanted(shingle=True)
+
+
+def _check_whole(name: str, value: object, most: int) -> None:
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"{name} = {value!r} is not allowed; allowed is a whole number from 0 to {most}")
 
 
 STANDARD = (Exact, IMatch, SimHash, Shingle)
@@ -154,21 +165,21 @@ class Signer:
         }
 
 
-# `BUILTIN_DETECTORS` in settings.py lists the same names, so that reading settings imports no detector.
-_BUILTIN: dict[str, Callable[[Config], Detector]] = {
-    "exact": lambda config: Exact(),
-    "imatch": lambda config: IMatch(_lexicon(config), config.imatch_lexicons),
-    "simhash": lambda config: SimHash(config.simhash_distance),
-    "shingle": lambda config: Shingle(),
-    "feature_code": lambda config: _feature_code(),
-    "dwdcs": lambda config: _with_extra(lambda: _dwdcs(config)),
-    "dwswn": lambda config: _with_extra(_dwswn),
+_BUILTIN: dict[str, type[Detector] | str] = {
+    "exact": Exact,
+    "imatch": IMatch,
+    "simhash": SimHash,
+    "shingle": Shingle,
+    # Imported only if they are used, since each crawl waits for imports at its start.
+    "feature_code": "scrapy_neardup.papers.feature_code.FeatureCode",
+    "dwdcs": "scrapy_neardup.papers.dwdcs.DWDCS",
+    "dwswn": "scrapy_neardup.papers.dwdcs.DWSWN",
 }
 
 
 def build_detectors(config: Config) -> list[Detector]:
     """Return the detectors in NEARDUP_DETECTORS, in order. Raise ConfigError if a detector can't be built."""
-    detectors = [_build(part, config) for part in config.detectors]
+    detectors = [_build(part) for part in config.detectors]
     names = [detector.name for detector in detectors]
     if len(set(names)) < len(names):
         raise ConfigError(f"NEARDUP_DETECTORS = {list(config.detectors)!r} is not allowed; allowed is each name once")
@@ -180,18 +191,19 @@ def is_heavy(detector: Detector) -> bool:
     return bool(getattr(detector, "heavy", False))
 
 
-def _build(part: str | Detector, config: Config) -> Detector:
-    if isinstance(part, str):
-        return _BUILTIN[part](config) if part in _BUILTIN else _checked(_imported(part), part)
-    return _checked(part, part)
-
-
-def _imported(path: str) -> object:
-    module, _, name = path.rpartition(".")
+def _build(part: Any) -> Detector:
+    if not isinstance(part, (str, Mapping)):
+        return _checked(part, part)
+    arguments = {} if isinstance(part, str) else {name: value for name, value in part.items() if name != "name"}
+    make = _BUILTIN.get(detector_name(part), detector_name(part))
     try:
-        return getattr(import_module(module), name)()
+        if isinstance(make, str):
+            module, _, name = make.rpartition(".")
+            make = getattr(import_module(module), name)
+        made = make(**arguments)
     except Exception as error:  # a module of the user's may raise anything on import
-        raise ConfigError(f"NEARDUP_DETECTORS: {path!r} can't be used as a detector: {error}") from error
+        raise ConfigError(f"NEARDUP_DETECTORS: {part!r} can't be used as a detector: {error}") from error
+    return _checked(made, part)
 
 
 def _checked(made: object, part: object) -> Detector:
@@ -204,44 +216,3 @@ def _checked(made: object, part: object) -> Detector:
             f"NEARDUP_DETECTORS: the index of {made.name!r} is `Near`; allowed is `Equal`, or its own index"
         )
     return made
-
-
-def _lexicon(config: Config) -> Lexicon:
-    if config.lexicon is None:
-        return builtin()
-    try:
-        return Lexicon.load(config.lexicon)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"NEARDUP_LEXICON = {config.lexicon!r} can't be read: {error}") from error
-
-
-# The detectors of `papers` are imported only if they are used, since each crawl waits for imports at its start.
-
-
-def _feature_code() -> Detector:
-    from ..papers.feature_code import FeatureCode
-
-    return FeatureCode()
-
-
-def _dwdcs(config: Config) -> Detector:
-    from ..papers.dwdcs import DWDCS, Concepts, builtin
-
-    try:
-        concepts = Concepts.load(*config.synonyms) if config.synonyms else builtin()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"NEARDUP_SYNONYMS = {config.synonyms!r} can't be read: {error}") from error
-    return DWDCS(concepts)
-
-
-def _dwswn() -> Detector:
-    from ..papers.dwdcs import DWSWN
-
-    return DWSWN()
-
-
-def _with_extra(make: Callable[[], Detector]) -> Detector:
-    try:
-        return make()
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"NEARDUP_DETECTORS: {error}") from error

@@ -21,10 +21,8 @@ WHY_APART = "a person judged them different"
 
 
 def reviews_folder(config: Config) -> str | None:
-    """Return the folder that NEARDUP_REVIEWED names, or else the one beside the store; None if the store is no file."""
-    if config.reviewed or not config.store or "://" in config.store:
-        return config.reviewed
-    return f"{config.store}.reviewed"
+    """Return the folder of judgements beside the store; None if the store is no file."""
+    return f"{config.store}.reviewed" if config.store and "://" not in config.store else None
 
 
 class Reviews:
@@ -44,7 +42,7 @@ class Reviews:
         except FileNotFoundError:  # no pair was judged yet
             return
         except (FeedError, OSError) as error:
-            raise ConfigError(f"NEARDUP_REVIEWED: {error}") from error
+            raise ConfigError(f"judgements can't be read: {error}") from error
 
     def _read(self, folder: str) -> None:
         for row in Feeds([os.path.join(folder, _DOCUMENTS)]).rows():

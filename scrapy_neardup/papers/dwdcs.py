@@ -424,13 +424,21 @@ class DWDCS:
     name = "dwdcs"
     heavy = True
 
-    def __init__(self, concepts: Concepts, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS) -> None:
-        self.concepts = concepts
+    def __init__(
+        self,
+        synonyms: Concepts | Sequence[str] = (),
+        candidates: int = CANDIDATES,
+        key_concepts: int = KEY_CONCEPTS,
+    ) -> None:
+        """`synonyms`: concepts, or paths of files with synonyms; () for the built-in ones."""
+        if not isinstance(synonyms, Concepts):
+            synonyms = Concepts.load(*synonyms) if synonyms else builtin()
+        self.concepts = synonyms
         self.candidates = candidates
         self.key_concepts = key_concepts
         with _extra():
             packages = " ".join(f"{name} {version(name)}" for name in ("snowballstemmer", "stopwordsiso"))
-        made_of = f"concepts {concepts.id} terms 1, {TOKENS} {packages}"
+        made_of = f"concepts {self.concepts.id} terms 1, {TOKENS} {packages}"
         self.scheme = f"{self.name}/1 l {candidates} p {key_concepts} {made_of}"
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from ..deduplicator import Deduplicator
 from ..items import item_document
 from ..matching.evidence import ANYTHING, Rule, compare
 from ..progress import watched
-from ..settings import Config
+from ..settings import Config, detector_name
 from ..signature import Signature
 from ..text.tokens import tokenize
 from .labels import MODES, Cluster, LabelledSet, Partition
@@ -39,7 +39,7 @@ class Outcome:
 def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
     """Decide on documents in order, with a store in memory. Without `verified`, no thresholds are applied."""
     clusters: dict[Signature, list[Any]] = {}
-    with Deduplicator.from_config(replace(config, store=None, reviewed=None)) as dedup:
+    with Deduplicator.from_config(replace(config, store=None)) as dedup:
         if not verified:
             dedup.matcher.rule = ANYTHING
         start = time.perf_counter()
@@ -63,7 +63,7 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
     outcome = decide(labelled.rows, config, verified=verified)
     predicted = Partition(outcome.clusters)
     return {
-        "detectors": [part if isinstance(part, str) else part.name for part in config.detectors],
+        "detectors": list(map(detector_name, config.detectors)),
         **{name: labelled.score(predicted, mode)._asdict() for name, mode in MODES.items()},
         "candidates_per_document": round(outcome.candidates, 3),
         "documents_per_second": round(outcome.rate),
@@ -195,7 +195,7 @@ def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset
     names: dict[Signature, Any] = {}
     rule = Rule.from_config(config)
     anyhow = replace(rule, resemblance=0.0, allowance=0.0, short_allowance=0.0, min_tokens=MINIMA[0])
-    with Deduplicator.from_config(replace(config, store=None, reviewed=None)) as dedup:
+    with Deduplicator.from_config(replace(config, store=None)) as dedup:
         for name, row in watched(labelled.rows.items(), "docs", len(labelled.rows)):
             document = item_document(row, config)
             if document is None or not document.lines:

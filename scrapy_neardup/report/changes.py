@@ -18,10 +18,9 @@ from ..signature import Signature, Visit
 from ..store import Store
 from ..store.records import Run, run_of
 from ..store.visits import former
-from ..text.urls import canonical_url
 from ..verdict import named
 
-SEEN = ("new", "changed", "back")  # the kinds that any crawl can find
+SEEN = ("new", "changed")  # the kinds that any crawl can find
 KINDS = (*SEEN, "moved", "gone")
 FULL = "full"  # the mark, in the stats of a run, of a crawl that finished and skipped no page because of its age
 NOT_FULL = "Moved and gone pages are unknown, since the crawl may have left out pages"
@@ -32,9 +31,9 @@ class Change(NamedTuple):
     """The change of one URL."""
 
     kind: str
-    """`new`: a new URL with new content. `changed`: other content than at the previous visit. `back`: changed to the
-    content that was first found at this URL. `moved`: held content at a new URL, if no earlier URL was seen with it.
-    `gone`: content of the previous crawl that no URL has now."""
+    """`new`: a new URL with new content. `changed`: other content than at the previous visit. `moved`: held
+    content at a new URL, if no earlier URL was seen with it. `gone`: content of the previous crawl that no URL has
+    now."""
     url: str
     former_url: str | None = None
     """The last URL of moved content."""
@@ -58,7 +57,7 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
     visits, kinds = _Visits(store, run), kinds_of(run)
     for visit in visits.changed:
         if before := former(visit):
-            yield _changed(store, run, visit, before.target or "")
+            yield _changed(store, visit, before.target or "")
         elif visit.target in visits.own and run_of(visit.target or "") == run.id and not visit.is_copy:
             yield Change("new", visit.url)
     if "moved" in kinds:
@@ -75,11 +74,9 @@ def _previous(store: Store, run: Run) -> float:
     return max((started for started in full if started < run.started), default=float("inf"))
 
 
-def _changed(store: Store, run: Run, visit: Visit, before: str) -> Change:
+def _changed(store: Store, visit: Visit, before: str) -> Change:
     """Return the change of a URL that returned the document with the id `before` at its previous visit."""
     document, earlier = store.document(visit.target or ""), store.document(before)
-    if document and store.run_of(document) != run.id and canonical_url(document.url or "") == canonical_url(visit.url):
-        return Change("back", visit.url)
     found = compare(document.sketch, earlier.sketch).resemblance if document and earlier else None
     return Change("changed", visit.url, resemblance=found and round(found, 4))
 

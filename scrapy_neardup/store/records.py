@@ -66,7 +66,6 @@ _IDS = {"document": _PLACE, "host": _PLACE, "visit": _HASH, "run": _ID, "meta": 
 _NAMES = ("copy ", "delivery ", "item ", "own delivery ")  # what no URL begins with
 _OF_VISIT = 1 << 31  # set in the hashes of visits, since a server tells visits from documents by it
 _OF_NAME = 1 << 63  # set in the hashes of names, and not in those of URLs, which are counted
-_SETTINGS = {"imatch": " (NEARDUP_LEXICON, NEARDUP_IMATCH_LEXICONS)"}  # the settings behind a scheme
 
 
 class Postings(NamedTuple):
@@ -338,9 +337,9 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
     for name, scheme in known.items():
         if schemes.get(name, scheme) != scheme:
             raise ValueError(
-                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}{_SETTINGS.get(name, '')}; restore the"
-                " old setting, or begin another store with NEARDUP_STORE or NEARDUP_NAMESPACE; `scrapy neardup dedupe"
-                " FEED… -o OUT --store NEW` fills a store from feeds with texts"
+                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}; restore its arguments in"
+                " NEARDUP_DETECTORS, or begin another store with NEARDUP_STORE or NEARDUP_NAMESPACE; `scrapy neardup"
+                " dedupe FEED… -o OUT --store NEW` fills a store from feeds with texts"
             )
     return {"format": FORMAT, "schemes": {**known, **schemes}}
 
