@@ -108,7 +108,8 @@ class MirrorMiddleware:
             drop_conditions(request)
         self.neardup.pages.follow(request)
         ticket = Ticket.of(request)
-        if ticket.reason == DEAD_LINK and redirects(request)[0] and not self._may_follow(request, str(ticket.dead_link)):
+        is_led_on = ticket.reason == DEAD_LINK and bool(redirects(request)[0])
+        if is_led_on and not self._may_follow(request, str(ticket.dead_link)):
             raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
         advice = await self._advice(request) if self._is_asked_about(request) else None
         if advice is None:

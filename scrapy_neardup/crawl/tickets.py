@@ -43,9 +43,7 @@ MOST_GONE = 100_000  # the maximum number of remembered URLs and hosts that fail
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
 _AS_IS = ("dont_redirect", "dont_retry")  # meta keys of a detour from a mirror to the original host
 # Meta keys that are secret, or useless on another host.
-_OF_ITS_HOST = tuple(
-    "proxy cookiejar bindaddress download_slot http_user http_pass http_auth_domain dont_obey_robotstxt".split()
-)
+_OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
 _OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", KEY)
 
 
@@ -182,7 +180,7 @@ def detour(
     if urlsplit(url)[:2] != urlsplit(request.url)[:2]:
         for header in set(made.headers) - HARMLESS:
             del made.headers[header]
-        for name in _OF_ITS_HOST:
+        for name in (*_OF_ITS_HOST, "dont_obey_robotstxt"):
             made.meta.pop(name, None)
     if reason:
         Ticket(made.url, reason, instead_of, list(tried) or ()).put(made)
