@@ -194,10 +194,12 @@ class Deduplicator:
         `record` is the record of the document if `signer` has made it before.
 
         If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds for the outcome of
-        that document.
+        that document. Then the verdict is unique, but the document is not held, since it is held there.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
-        while (claim := self.try_claim(document, record)).is_early and claim.rival is None and time.monotonic() < end:
+        while (claim := self.try_claim(document, record)).is_early and claim.rival is None:
+            if time.monotonic() > end:
+                return self._new_claim(document, claim.signature, None)
             time.sleep(moment)
             moment = min(2 * moment, PAUSES[1])
         return claim
@@ -330,6 +332,8 @@ class Deduplicator:
             self.visits.link(
                 given_by, claim.document, claim.match.signature, is_copy=is_copy, evidence=claim.match.evidence
             )
+        else:
+            self.visits.keep_fetching(claim.document)
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -279,6 +280,32 @@ class OddSpider(ListSpider):
         yield from super().page(response)
         yield {"url": "http://[bad", "text": " ".join(f"odd{n}" for n in range(100))}
         yield {"url": 7, "text": ["", None, 3]}
+
+
+def nested(value: Any, depth: int) -> Any:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+class OddValues(ListSpider):
+    """Yields the article of a page once for each odd value, each time at another place; and each of them twice."""
+
+    def page(self, response):
+        cyclic: list[Any] = []
+        cyclic.append(cyclic)
+        values = [Decimal("1e100000000"), Decimal("sNaN"), -(10**5000), nested("x", 100_000), cyclic, {"self": cyclic}]
+        for number, value in enumerate(values):
+            for host in ("a", "b"):
+                yield {"url": f"http://{host}{number}.example/", "text": article(number), "odd": value}
+
+
+class ForgetOddValue:
+    """Removes from items what no feed can write."""
+
+    def process_item(self, item):
+        del item["odd"]
+        return item
 
 
 class Hold:

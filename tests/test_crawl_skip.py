@@ -70,7 +70,7 @@ def test_rechecks_find_what_was_skipped_wrongly(crawl, a, b, urls):
     assert f"{b.url}/1.html" in result.urls
     asked = len(b.requests)
     crawl("OneAfterAnother", urls=urls)
-    assert b.asked(since=asked) == ["/1.html"]
+    assert b.asked(since=asked) == ["/0.html", "/1.html"]  # the first is a copy, but led to the other
 
 
 def test_a_failed_recheck_ends_all_skips_for_that_document(crawl, a, b):

@@ -64,6 +64,28 @@ def test_twin_takes_the_place_of_one_that_is_withdrawn_though_nobody_flushes(pla
         assert twin.verdict.status == "unique"
 
 
+@pytest.mark.parametrize("outcome", ["committed", "withdrawn"])
+def test_wait_that_runs_out_keeps_the_twin_and_its_url_is_fetched_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch, outcome: str
+) -> None:
+    monkeypatch.setattr("scrapy_neardup.deduplicator.PATIENCE", 0.2)
+    with place.dedup() as one, place.dedup() as other:
+        one.claim(Document("http://a.example/2", text(2))).commit()
+        one.claim(Document("http://b.example/1", text(2))).commit()  # so that its URL is known as a copy
+        first = one.claim(Document("http://a.example/1", text(1)))
+        one.flush()
+        twin = other.claim(Document("http://b.example/1", text(1)))
+        assert (twin.verdict.status, twin.match) == ("unique", None)
+        twin.commit()
+        assert first.state == "pending"
+        first.commit() if outcome == "committed" else first.withdraw()
+    with place.dedup() as later:
+        known = later.store.resolve("http://b.example/1")
+        assert known is None or known.signature is None
+        status = {"committed": "duplicate", "withdrawn": "unique"}[outcome]
+        assert later.claim(Document("http://b.example/1", text(1))).verdict.status == status
+
+
 def test_twin_takes_the_place_of_one_whose_process_died(place: Place) -> None:
     one = place.dedup()
     one.claim(Document("http://a.example/1", text(1)))

@@ -41,6 +41,7 @@ PRIVATE = [
     "http://[fe80::1]/",
     "http://[::ffff:127.0.0.1]/",
     "http://[64:ff9b::7f00:1]/",
+    "http://[64:ff9b:1::7f00:1]/",
     "http://[2002:7f00:1::]/",
     "http://[::127.0.0.1]/",
     "http://[::ffff:0:7f00:1]/",
@@ -108,6 +109,7 @@ META = {
     "http_user": "joe",
     "http_pass": "secret",
     "http_auth_domain": None,
+    "dont_obey_robotstxt": True,
 }
 FETCH = {
     "redirect_urls": ["x"],

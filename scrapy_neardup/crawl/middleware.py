@@ -86,6 +86,10 @@ class MirrorMiddleware:
         if self._has_cache and redirects(request)[0]:
             drop_conditions(request)
         self.neardup.pages.follow(request)
+        ticket = Ticket.of(request)
+        is_led_on = ticket.reason == DEAD_LINK and bool(redirects(request)[0])
+        if is_led_on and not self._may_follow(request, str(ticket.dead_link)):
+            raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
         advice = await self._advice(request) if self._is_asked_about(request) else None
         if advice is None:
             return None
@@ -186,7 +190,7 @@ class MirrorMiddleware:
         ticket = Ticket.of(request)
         if ticket.reason == STAND_IN:  # the last resort
             return None
-        dead, tried = ticket.dead_link or request.url, [*ticket.tried, request.url]
+        dead, tried = ticket.dead_link or request.url, [*ticket.tried, ticket.url]
         seen, others = await self.neardup.access.ask(self._others, dead, tried) or (0.0, [])
         made = self._to_copy(request, dead, tried, others)
         if made is None and seen:

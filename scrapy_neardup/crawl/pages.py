@@ -160,6 +160,8 @@ class Pages:
         # By held document: the pending claim of the first item of this run that repeats the document.
         self._delivering: dict[Signature, Claim] = {}
         self._copies: LocalCache[str, bool] = LocalCache(COPIES)  # URLs, whose links may lead to new pages
+        self._abroad: LocalCache[str, bool] = LocalCache(COPIES)  # URLs of copies of pages of other hosts
+        self._leading: LocalCache[str, bool] = LocalCache(RECENT)  # URLs of pages that linked to an original
         self._recent: LocalCache[str, bool] = LocalCache(RECENT)  # URLs of pages that linked to a new page
         self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
 
@@ -334,11 +336,12 @@ class Pages:
             # What stands in for a dead link is no visit of any URL.
             if is_passing := page.ticket.reason == STAND_IN:
                 claim.document, claim.is_one_of_many = replace(claim.document, url=None, aliases=()), True
-        self._neardup.access.later(self._commit, claim, is_passing)
+        referer = _referer(item.response.request) if item.response else ""
+        self._neardup.access.later(self._commit, claim, is_passing, referer)
         self._neardup.tickets.let_go((claim.match or claim).signature)
         self._note_copy(claim)
 
-    def _commit(self, claim: Claim, is_passing: bool) -> None:
+    def _commit(self, claim: Claim, is_passing: bool, referer: str) -> None:
         claim.commit()
         if claim.state != "committed":
             return
@@ -347,6 +350,7 @@ class Pages:
             self._deliveries.record_passing(document)
             return
         by_own_host = host(claim.document.url or "") == host(document.url or "")
+        self._note_lead(claim, claim.document.url if claim.is_copy and not by_own_host else None, referer)
         is_preferred = document.url in self._neardup.dedup.matcher.preference
         self._deliveries.record(document, by_own_host=is_preferred and by_own_host)
         for adviser in self._neardup.advisers:
@@ -381,7 +385,7 @@ class Pages:
         If that page is a copy, keep fetching it. List pages often share an introduction, but link to different pages.
         If copies among them were skipped, the crawl would miss the pages to which only these copies link.
         """
-        if referer := (request.headers.get("Referer") or b"").decode(errors="replace"):
+        if referer := _referer(request):
             self._recent[referer] = True
             if self._copies.pop(referer, None):
                 self._keep_fetching(referer)
@@ -394,3 +398,21 @@ class Pages:
                 self._keep_fetching(url)
             else:
                 self._copies[url] = True
+
+    def _note_lead(self, claim: Claim, copy: str | None, referer: str) -> None:
+        """If a copy of another host's page links to an original without copies, keep fetching it.
+
+        Else who copies a page of links could hide all that only this page links to.
+        """
+        if copy and copy not in self._leading:
+            self._abroad[copy] = True
+        elif copy:
+            self._neardup.dedup.visits.keep_fetching(Document(copy))
+        elif referer and not claim.is_copy:
+            self._leading[referer] = True
+            if self._abroad.pop(referer, None) and not (claim.match or claim).signature.repeats:
+                self._neardup.dedup.visits.keep_fetching(Document(referer))
+
+
+def _referer(request: Request | None) -> str:
+    return (request.headers.get("Referer") or b"").decode(errors="replace") if request else ""

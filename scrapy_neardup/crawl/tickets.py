@@ -179,7 +179,7 @@ def detour(
     if urlsplit(url)[:2] != urlsplit(request.url)[:2]:
         for header in set(made.headers) - HARMLESS:
             del made.headers[header]
-        for name in _OF_ITS_HOST:
+        for name in (*_OF_ITS_HOST, "dont_obey_robotstxt"):
             made.meta.pop(name, None)
     if reason:
         Ticket(made.url, reason, instead_of, list(tried) or ()).put(made)

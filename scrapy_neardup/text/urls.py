@@ -39,7 +39,7 @@ _PRIVATE = frozenset(
     ["local", "localhost", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "test", "invalid"]
 )
 # IPv4 addresses within IPv6: NAT64, SIIT.
-_TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("::ffff:0:0:0/96"))
+_TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")))
 
 
 @lru_cache(maxsize=1024)  # a request's URL is looked up several times
