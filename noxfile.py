@@ -51,7 +51,7 @@ def minimum(session: nox.Session) -> None:
 
 @nox.session
 def release(session: nox.Session) -> None:
-    """Build all that a release has for this system, up to the upload: dist/. Do the README's first job with each wheel."""
+    """Build what a release has for this system, up to the upload: dist/. Do the README's first job with each wheel."""
     session.install("build", "twine")
     made = Path("dist")
     shutil.rmtree(made, ignore_errors=True)

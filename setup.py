@@ -23,14 +23,14 @@ IS_STABLE = (
 class Wheel(bdist_wheel):
     """A wheel that is tagged by what was built, not by what was meant to be."""
 
-    def run(self):
+    def run(self) -> None:
         self.run_command("build_ext")
         if not any(os.path.exists(path) for path in self.get_finalized_command("build_ext").get_outputs()):
             self.distribution.ext_modules, self.root_is_pure = [], True
         super().run()
 
 
-def urls():
+def urls() -> dict[str, str]:
     """Return the addresses of the repository that a release is built from, which its workflow knows."""
     repository = os.environ.get("GITHUB_REPOSITORY")
     if not repository:
