@@ -5,7 +5,7 @@ VENV ?= .venv
 WORKERS ?= 3
 BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS)
-EXTRA = $(patsubst %,[%],$(filter-out example,$*))
+GROUP = $(patsubst %,--group %,$(filter-out example,$*))
 
 .PHONY: example fleet docs test test-all check clean
 .NOTPARALLEL:
@@ -32,11 +32,11 @@ check: $(VENV)/for-check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Install the plugin with one extra of setup.cfg; the example needs none. The dots show that pip is at work.
+# Install the plugin with one group of pyproject.toml; the example needs none. The dots show that pip is at work.
 $(VENV)/for-%: setup.cfg setup.py pyproject.toml $(wildcard scrapy_neardup/native/*.[ch]) | $(VENV)/bin/python
-	@printf 'Installing scrapy-neardup$(EXTRA), Scrapy and what they need into $(VENV) '
+	@printf 'Installing scrapy-neardup, Scrapy and what $* needs into $(VENV) '
 	@(while sleep 2 >/dev/null && kill -0 $$$$; do printf .; done) 2>/dev/null & \
-	$(BIN)/python -m pip install --quiet --editable '.$(EXTRA)'
+	$(BIN)/python -m pip install --quiet 'pip>=25.1' && $(BIN)/python -m pip install --quiet --editable . $(GROUP)
 	@echo
 	@touch $@
 

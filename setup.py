@@ -1,10 +1,14 @@
-"""The compiled part, which setup.cfg cannot describe. If it cannot be built, the Python functions are used."""
+"""What setup.cfg cannot describe: the compiled part, and where the project lives.
+
+If the part cannot be built, the Python functions are used, and the wheel is one for every system.
+"""
 
 import os
 import sys
 import sysconfig
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 
 FOLDER = "scrapy_neardup/native"
 HEADERS = ("call", "words", "dictionary", "han", "record", "postings", "markup")
@@ -14,6 +18,28 @@ IS_STABLE = (
     and sys.version_info >= (3, 11)
     and not sysconfig.get_config_var("Py_GIL_DISABLED")
 )
+
+
+class Wheel(bdist_wheel):
+    """A wheel that is tagged by what was built, not by what was meant to be."""
+
+    def run(self) -> None:
+        self.run_command("build_ext")
+        if not any(os.path.exists(path) for path in self.get_finalized_command("build_ext").get_outputs()):
+            self.distribution.ext_modules, self.root_is_pure = [], True
+        super().run()
+
+
+def urls() -> dict[str, str]:
+    """Return the addresses of the repository that a release is built from, which its workflow knows."""
+    repository = os.environ.get("GITHUB_REPOSITORY")
+    if not repository:
+        return {}
+    home = f"https://github.com/{repository}"
+    parts = {"Documentation": "#documentation", "Changelog": "/blob/main/CHANGELOG.md", "Issues": "/issues"}
+    return {"Source": home, **{name: home + part for name, part in parts.items()}}
+
+
 setup(
     ext_modules=[
         Extension(
@@ -26,5 +52,7 @@ setup(
             py_limited_api=IS_STABLE,
         )
     ],
+    cmdclass={"bdist_wheel": Wheel},
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if IS_STABLE else {},
+    project_urls=urls(),
 )

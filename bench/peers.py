@@ -1,7 +1,7 @@
 """Other packages' ways to find near-duplicates: each yields for one text after another which earlier one it repeats.
 
 That is the first that the package's own index returns, by its place among the texts; None for a text that repeats none,
-which then goes into the index.
+which then goes into the index. `bench/compare.py` puts them beside ours.
 """
 
 from __future__ import annotations
@@ -42,6 +42,19 @@ def rensa(texts: Iterable[str], threshold: float = 0.5) -> Iterator[int | None]:
         if not found:
             index.insert(number, made)
         yield found[0] if found else None
+
+
+def fastsketchlsh(texts: Iterable[str], bands: int = 32) -> Iterator[int | None]:
+    """All texts at once, as it is made for. It has bands and no threshold: as many as those of rensa and gaoya here."""
+    package: Any = import_module("FastSketchLSH")
+    made = package.FastSimilaritySketch(size=128, seed=1).batch(
+        [sorted(shingles(text)) for text in texts], num_threads=1
+    )
+    index = package.LSH(num_perm=128, num_bands=bands, num_threads=1)
+    index.insert(made)
+    for number, each in enumerate(made):
+        first = min(index.query(each))
+        yield first if first < number else None
 
 
 def gaoya(texts: Iterable[str], threshold: float = 0.5) -> Iterator[int | None]:

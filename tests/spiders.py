@@ -16,7 +16,7 @@ import attrs
 import scrapy
 from pydantic import BaseModel
 from pydispatch import dispatcher
-from record_spiders import EventSpider, OtherEventSpider  # noqa: F401 - found here by their names
+from record_spiders import EventSpider, OtherEventSpider, ProjectSpider  # noqa: F401 - found here by their names
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import first_job
 import pytest
 from helpers import run
 from test_docs import PAIRS
@@ -134,13 +135,13 @@ def test_the_readmes_lead_to_each_other() -> None:
 # What the README shows
 
 
-def test_the_readme_shows_lines_of_the_tutorial() -> None:
-    tutorial = read(DOCS / "tutorial.md")
-    shown = re.findall(
-        r"^    \[[\w.]+\] (?:DEBUG: )?((?:Dropped|Skipped|INFO).*)$", read(ROOT / "README.md"), re.MULTILINE
-    )
-    assert len(shown) == 4
-    assert [line for line in shown if line not in tutorial] == []
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [None, 8001, 8002], ids=["both alike", "the Courier is late", "the Echo is late"])
+def test_the_first_job_gives_what_the_readme_shows(tmp_path: Path, late: int | None) -> None:
+    log, rows = first_job.do(tmp_path, late)
+    assert len(first_job.shown()) == 4
+    assert [line for line in first_job.shown() if line not in log] == []
+    assert rows == 6
 
 
 def test_the_example_in_python_prints_what_it_says(tmp_path: Path) -> None:

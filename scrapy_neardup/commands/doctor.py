@@ -28,7 +28,6 @@ from .output import print_lines, print_result
 from .stats import died
 
 US = "scrapy-neardup"
-NOT_FOR_USERS = ("all", "test", "bench", "dev", "docs", "check", "fleet", "browser")  # extras
 ADDON, PIPELINE, MIDDLEWARE, ORIGINS = (
     f"scrapy_neardup.{name}" for name in ("Addon", "NearDupPipeline", "MirrorMiddleware", "ItemOrigins")
 )
@@ -61,7 +60,7 @@ def run_doctor(opts: argparse.Namespace, settings: BaseSettings) -> None:
     The exit code is 2 if there is an error, else 0, even with warnings and notes. `scrapy neardup stats --check` checks
     every row of a store.
     """
-    extras = [name for name in metadata(US).get_all("Provides-Extra") or () if name not in NOT_FOR_USERS]
+    extras = [name for name in metadata(US).get_all("Provides-Extra") or () if name != "all"]
     installed: dict[str, Any] = {
         "versions": {"Python": platform.python_version(), US: version(US), **dict(_needs())},
         "compiled": "no; slower, with the same results" if native.compiled is None else "yes",

@@ -1,0 +1,251 @@
+"""Ours beside other packages, on texts that are made up: what is found, what is taken for a copy wrongly, how fast.
+
+    pip install -r bench/peers.txt
+    python bench/compare.py [--documents 400] [--tokens 300] [--text-dedup PYTHON] [--semhash-model DIR]
+
+It prints the tables of docs/comparison.md. A set has so many texts; then, of each kind below, a copy of every text; at
+last pages of forms, ten of each, half of whose words are the form's, so that none of these is a copy. All come one by
+one, the originals first. A row has the share of the copies of each kind that a package puts to their originals, and what
+it takes for a copy wrongly, of the originals and of the pages of forms. The time is CPU time of the process, of all its
+threads, from the first text to the last verdict.
+
+The second table is of main texts: pages with menus and teasers around a text, and the words of it that are found, and
+that are found besides. Packages that are not installed are named as such. semhash needs a model that it downloads: give
+the folder of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
+
+import peer_text_dedup
+import peers
+from options import positive
+from texts import made_up, page_of
+
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.text.tokens import tokenize
+
+KINDS = ("1 % changed", "10 % changed", "20 % changed", "cut to 70 %", "30 % added")
+LANGUAGES = ("English", "Chinese")
+FORM = 10  # pages of one form
+Found = list["int | None"]
+"""For each text, which earlier one it repeats."""
+
+
+class Case(NamedTuple):
+    text: str
+    kind: str
+    original: int | None = None
+
+
+def cases(language: str, number: int, size: int) -> list[Case]:
+    """Return a set: originals, copies of every kind, and pages of forms."""
+    source = random.Random(4)
+    texts = made_up(language, 3 * number, size)
+    made = [Case(text, "original") for text in texts[:number]]
+    for kind in KINDS:
+        made += [Case(edited(texts[n], kind, texts[2 * number + n], source), kind, n) for n in range(number)]
+    for place, text in enumerate(texts[number : 2 * number]):
+        form = texts[2 * number + place // FORM]
+        made.append(Case(joined(split(form)[: size // 2] + split(text)[size // 2 :], text), "form"))
+    return made
+
+
+def split(text: str) -> list[str]:
+    return text.split(" ") if " " in text else list(text)
+
+
+def joined(words: Sequence[str], like: str) -> str:
+    return (" " if " " in like else "").join(words)
+
+
+def edited(text: str, kind: str, other: str, source: random.Random) -> str:
+    """Return a copy of a kind; what comes in is from another text."""
+    words, share = split(text), int(kind.split(" %")[0].split()[-1]) / 100
+    others = split(other)
+    if kind.endswith("changed"):
+        for place in source.sample(range(len(words)), int(share * len(words))):
+            words[place] = source.choice(others)
+    elif kind.startswith("cut"):
+        words = words[: int(share * len(words))]
+    else:
+        words = others[: int(share * len(words))] + words
+    return joined(words, text)
+
+
+# Packages
+
+
+def ours(texts: Iterable[str]) -> Iterator[int | None]:
+    places: dict[str, int] = {}
+    with Deduplicator.open(None) as dedup:
+        for number, text in enumerate(texts):
+            claim = dedup.claim(Document(url=(url := f"http://site{number % 500}.example/{number}"), text=text))
+            claim.commit()
+            places[url] = number
+            of = claim.verdict.duplicate_of
+            yield places[of] if of else None
+
+
+def text_dedup(python: str, texts: Iterable[str]) -> Iterator[int | None]:
+    """It takes all at once, and joins texts that share a band: the first of a cluster is the original of the others."""
+    texts = list(texts)
+    with tempfile.TemporaryDirectory() as folder:
+        feed = Path(folder, "feed.jsonl")
+        feed.write_text("".join(json.dumps({"id": f"t{n}", "text": text}) + "\n" for n, text in enumerate(texts)))
+        clusters = [sorted(int(name[1:]) for name in cluster) for cluster in peer_text_dedup.clusters(python, feed)]
+    of = {number: cluster[0] for cluster in clusters for number in cluster[1:]}
+    return (of.get(number) for number in range(len(texts)))
+
+
+def semhash(model: str, texts: Iterable[str]) -> Iterator[int | None]:
+    """Compare what texts mean, by vectors."""
+    from model2vec import StaticModel
+    from semhash import SemHash
+
+    texts = list(texts)
+    rows = [{"id": str(number), "text": text} for number, text in enumerate(texts)]
+    made = SemHash.from_records(rows, columns=["text"], model=StaticModel.from_pretrained(model))
+    filtered = made.self_deduplicate().filtered
+    of = {int(each.record["id"]): int(each.duplicate_of["id"]) for each in filtered}
+    return (of.get(number) for number in range(len(texts)))
+
+
+def packages(opts: argparse.Namespace) -> dict[str, tuple[str, Callable[[Iterable[str]], Iterable[int | None]]]]:
+    """Return each contestant with the package that it needs."""
+    found: dict[str, tuple[str, Callable[[Iterable[str]], Iterable[int | None]]]] = {
+        "**scrapy-neardup**, defaults": ("scrapy-neardup", ours),
+        "datasketch, MinHash-LSH at 0.5": ("datasketch", peers.datasketch),
+        "rensa, 32 bands of 4": ("rensa", peers.rensa),
+        "gaoya, 32 bands of 4, at 0.5": ("gaoya", peers.gaoya),
+        "FastSketchLSH, 32 bands of 4": ("FastSketchLSH", peers.fastsketchlsh),
+        "simhash, distance 3": ("simhash", partial(peers.simhash, features=peers.characters)),
+    }
+    if opts.text_dedup:
+        found["text-dedup, MinHash-LSH at 0.5"] = ("", partial(text_dedup, opts.text_dedup))
+    if opts.semhash_model:
+        found["semhash, at 0.9"] = ("semhash", partial(semhash, opts.semhash_model))
+    return found
+
+
+def versioned(name: str, package: str) -> str:
+    """Return a name with the version that is installed; raise PackageNotFoundError if none is."""
+    return name.replace(package, f"{package} {version(package)}", 1) if package else name
+
+
+# Figures
+
+
+def row(made: Sequence[Case], found: Found, seconds: float) -> list[str]:
+    """Return the shares that are found of each kind, and wrongly of the others, and documents a second of CPU time."""
+    total = Counter(case.kind for case in made)
+    pairs = [(case, of) for case, of in zip(made, found, strict=True) if of is not None]
+    right = Counter(case.kind for case, of in pairs if of == case.original)
+    wrong = Counter(case.kind for case, _ in pairs if case.original is None)
+    shares = [right[kind] / total[kind] for kind in KINDS]
+    shares += [wrong[kind] / total[kind] for kind in ("original", "form")]
+    return [*(f"{100 * share:.1f}" for share in shares), f"{len(made) / seconds:,.0f}" if seconds else "–"]
+
+
+def line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def duplicates(language: str, opts: argparse.Namespace) -> None:
+    made = cases(language, opts.documents, opts.tokens)
+    print(f"\n{language}, {len(made):,} texts of about {opts.tokens} words:\n")
+    heads = [*KINDS, "wrong: others", "wrong: one form", "texts/s"]
+    print(line([f"found, % ({language})", *heads]), line(["---"] * (len(heads) + 1)), sep="\n")
+    for name, (package, run) in packages(opts).items():
+        try:
+            shown = versioned(name, package)
+        except PackageNotFoundError:
+            print(line([name, "not installed"]))
+            continue
+        if package:  # else it is another process
+            list(run(case.text for case in made[:20]))  # what is loaded at the first text
+        start = process_time()
+        found = list(run(case.text for case in made))
+        took = process_time() - start if package else 0.0
+        print(line([shown, *row(made, found, took)]), flush=True)
+
+
+# Main texts
+
+
+def extractors() -> dict[str, tuple[str, Callable[[str], str | None]]]:
+    def own(page: str) -> str | None:
+        return Document.from_field(page, url="http://a.example/").text
+
+    def trafilatura(page: str) -> str | None:
+        from trafilatura import extract
+
+        return extract(page)
+
+    def resiliparse(page: str) -> str:
+        from resiliparse.extract.html2text import extract_plain_text
+
+        return str(extract_plain_text(page, main_content=True))
+
+    def rs_trafilatura(page: str) -> Any:
+        import rs_trafilatura as package
+
+        return package.extract(page).content_text
+
+    each: tuple[tuple[str, Callable[[str], Any]], ...] = (
+        ("scrapy-neardup", own),
+        ("trafilatura", trafilatura),
+        ("resiliparse", resiliparse),
+        ("rs-trafilatura", rs_trafilatura),
+    )
+    return {name: (name, extract) for name, extract in each}
+
+
+def main_texts(language: str, opts: argparse.Namespace) -> None:
+    texts = made_up(language, opts.documents // 4, opts.tokens)
+    pages = [page_of(text) for text in texts]
+    print(f"\n{language}, {len(pages)} pages:\n")
+    print(line([f"main text ({language})", "found, % of its words", "besides, % of what is found", "pages/s"]))
+    print(line(["---"] * 4))
+    for name, (package, extract) in extractors().items():
+        try:
+            shown = versioned(name, package)
+        except PackageNotFoundError:
+            print(line([name, "not installed"]))
+            continue
+        extract(pages[0])
+        start = process_time()
+        found = [extract(page) or "" for page in pages]
+        took = process_time() - start
+        pairs = [(Counter(tokenize(text)), Counter(tokenize(got))) for text, got in zip(texts, found, strict=True)]
+        kept = sum((text & got).total() for text, got in pairs)
+        shares = kept / sum(text.total() for text, _ in pairs), 1 - kept / max(1, sum(got.total() for _, got in pairs))
+        print(line([shown, *(f"{100 * share:.1f}" for share in shares), f"{len(pages) / took:,.0f}"]), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=positive, default=400, metavar="N", help="originals of a set (400)")
+    parser.add_argument("--tokens", type=positive, default=300, metavar="N", help="of a text (300)")
+    parser.add_argument("--text-dedup", metavar="PYTHON", help="of an environment that has text-dedup")
+    parser.add_argument("--semhash-model", metavar="DIR", help="a model of model2vec")
+    opts = parser.parse_args()
+    for language in LANGUAGES:
+        duplicates(language, opts)
+    for language in LANGUAGES:
+        main_texts(language, opts)
+
+
+if __name__ == "__main__":
+    main()
