@@ -74,13 +74,9 @@ def test_a_term_of_all_documents_has_a_little_weight() -> None:
 
 
 @pytest.mark.parametrize(("alpha", "red"), [(1, 3), (2, 4), (3, 5), (4, 6), (6, 8)])
-def test_place_weights_equations_3_and_4(three: Occurrences, alpha: float, red: float) -> None:
-    assert som.place_weights(three, alpha).tolist() == [red, 1, 1, 1, 1]
-
-
-def test_term_weights_equation_1(three: Occurrences) -> None:
-    assert som.term_weights(three, 2)[4] == (1 + 1) / 2
-    assert som.term_weights(three, 2)[0] == pytest.approx((0.99232 + 4) / 2, abs=1e-5)
+def test_term_weights_equations_1_3_and_4(three: Occurrences, alpha: float, red: float) -> None:
+    assert som.term_weights(three, alpha)[4] == (1 + 1) / 2
+    assert som.term_weights(three, alpha)[0] == pytest.approx((0.99232 + red) / 2, abs=1e-5)
 
 
 def test_no_documents_and_documents_without_text_have_no_terms() -> None:

@@ -250,34 +250,31 @@ def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, i
     return sorted(hubs, key=lambda hub: (-sums[hub], -len(graph[hub]), -counts[hub], hub))[:wanted]
 
 
-def path_sums(graph: Graph, removed: Sequence[str | None]) -> list[int]:
-    """Return, for each node in `removed`, the sum of all shortest paths without this node; for None, with all nodes.
+def path_sums(graph: Graph, removed: Sequence[str]) -> list[int]:
+    """Return, for each node in `removed`, the sum of all shortest paths without this node.
 
     Each pair counts twice, once from either end. A pair without a path counts as much as the longest remaining path.
     """
-    if not graph:
-        return [0] * len(removed)
     places = {node: place for place, node in enumerate(graph)}
     # Each node is its own neighbour, so that reached nodes stay reached.
     neighbours = [[places[node], *sorted(map(places.__getitem__, graph[node]))] for node in graph]
     flat = np.fromiter(chain.from_iterable(neighbours), np.intp)
     starts = np.cumsum([0, *map(len, neighbours[:-1])])
-    return [_path_sum(flat, starts, None if node is None else places[node]) for node in removed]
+    return [_path_sum(flat, starts, places[node]) for node in removed]
 
 
-def _path_sum(neighbours: Places, starts: Places, removed: int | None) -> int:
+def _path_sum(neighbours: Places, starts: Places, removed: int) -> int:
     place = np.arange(len(starts))
     within = np.zeros((len(starts), -(-len(starts) // 64)), np.uint64)  # row i: the nodes within a distance of node i
     within[place, place // 64] = np.uint64(1) << (place % 64).astype(np.uint64)
-    gone = slice(0, 0) if removed is None else removed
-    within[gone] = 0
-    nodes = len(starts) - (removed is not None)
+    within[removed] = 0
+    nodes = len(starts) - 1
     total, reached, before = 0, nodes, 0
     while reached > before:
         # A pair at distance d is out of reach at each of the distances 0 … d - 1.
         total += nodes * nodes - reached
         within = np.bitwise_or.reduceat(within[neighbours], starts, axis=0)
-        within[gone] = 0
+        within[removed] = 0
         before, reached = reached, int(np.bitwise_count(within).sum(dtype=np.int64))
     return total - (nodes * nodes - reached)  # the last step reached no further node
 

@@ -103,15 +103,12 @@ def frequency_weights(found: Occurrences) -> Floats:
     return weights / lengths
 
 
-def place_weights(found: Occurrences, title_weight: float) -> Floats:
-    """Return SW of each entry: the number of occurrences of the term, weighted; shape (entries,). Those in the title
-    have the weight α = `title_weight`, those in the text 1. Equations 3 and 4."""
-    return title_weight * found.in_title + found.in_text
-
-
 def term_weights(found: Occurrences, title_weight: float) -> Floats:
-    """Return the weight of each entry, ½ CW + ½ SW; shape (entries,). Equation 1."""
-    return frequency_weights(found) / 2 + place_weights(found, title_weight) / 2
+    """Return the weight of each entry, ½ CW + ½ SW; shape (entries,). Equation 1.
+
+    SW is the number of occurrences, of which those in the title have the weight α = `title_weight`. Equations 3 and 4.
+    """
+    return frequency_weights(found) / 2 + (title_weight * found.in_title + found.in_text) / 2
 
 
 def mutual_information(both: Integers, with_term: Integers, in_class: int, total: int) -> Floats:

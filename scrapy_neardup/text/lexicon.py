@@ -10,11 +10,11 @@ import hashlib
 import math
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
-from itertools import pairwise, takewhile
+from itertools import takewhile, zip_longest
 from pathlib import Path
 
 from ..atomic import replacing
@@ -73,10 +73,11 @@ class Lexicon:
         Raise OSError if the file can't be read.
         """
         lines = _lines(Path(path).read_bytes(), str(path))
-        for number, expected in _faults(lines[:1], *_parts(lines)):
-            found = repr(lines[number - 1][:80]) if number <= len(lines) else "the end"
-            raise ValueError(f"{path}, line {number}: expected {expected}, found {found}")
-        return _parse(lines)
+        lexicon = _parse(lines)
+        for number, (found, expected) in enumerate(zip_longest(lines, lexicon._lines(), fillvalue=""), 1):
+            if found != expected:
+                raise ValueError(f"{path}, line {number}: expected {expected!r}, found {found[:80]!r}")
+        return lexicon
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the lexicon to a file, gzipped if its name ends in .gz. Equal lexicons give equal bytes.
@@ -85,11 +86,14 @@ class Lexicon:
         number), then the terms, one a line, in the order of code points. An existing file is replaced atomically. Raise
         OSError if it can't be written.
         """
-        about = {**self.about, "terms": str(len(self.terms))}
-        header = [f"# {key}: {' '.join(value.split())}" for key, value in about.items() if value]
-        data = "".join(f"{line}\n" for line in [MAGIC, *header, *sorted(self.terms)]).encode()
+        data = "".join(f"{line}\n" for line in self._lines()).encode()
         with replacing(path) as part:
             Path(part).write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
+
+    def _lines(self) -> list[str]:
+        about = {**self.about, "terms": str(len(self.terms))}
+        header = [f"# {key}: {' '.join(value.split())}" for key, value in about.items() if value]
+        return [MAGIC, *header, *sorted(self.terms)]
 
 
 def normalized_idf(count: int, documents: int) -> float:
@@ -119,15 +123,9 @@ def builtin() -> Lexicon:
 
 
 def _parse(lines: list[str]) -> Lexicon:
-    head, terms = _parts(lines)
-    about = dict(line.removeprefix("# ").split(": ", 1) for line in head)
-    return Lexicon(frozenset(terms), {key: about[key] for key in about if key != "terms"})
-
-
-def _parts(lines: list[str]) -> tuple[list[str], list[str]]:
-    """Return the header lines and the terms."""
     head = list(takewhile(lambda line: line.startswith("# "), lines[1:]))
-    return head, lines[1 + len(head) :]
+    about = {key: value for key, _, value in (line[2:].partition(": ") for line in head) if key != "terms"}
+    return Lexicon(frozenset(lines[1 + len(head) :]), about)
 
 
 def _lines(data: bytes, name: str) -> list[str]:
@@ -136,16 +134,3 @@ def _lines(data: bytes, name: str) -> list[str]:
         return (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise ValueError(f"{name}, line 1: expected {expected}, found other bytes ({error})") from error
-
-
-def _faults(first: list[str], head: list[str], terms: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield the number of each invalid line, with the expected content."""
-    if first != [MAGIC]:
-        yield 1, repr(MAGIC)
-    yield from ((number, "'# key: value'") for number, line in enumerate(head, 2) if ": " not in line)
-    begin = 2 + len(head)
-    for number, (before, term) in enumerate(pairwise(["", *terms]), begin):
-        if term <= before or [term.lower()] != term.split():
-            yield number, f"a lower-case term without blanks that sorts after {before!r}"
-    if f"# terms: {len(terms)}" not in head:
-        yield begin + len(terms), "as many terms as the header line '# terms: NUMBER' says"
