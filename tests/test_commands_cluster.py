@@ -44,14 +44,7 @@ def test_shingle_is_the_default(folder: Path) -> None:
 def test_som(folder: Path) -> None:
     pytest.importorskip("minisom")
     assert clustered(folder, "--id-field", "id", "--method", "som") == WANTED
-    options = ("--class-field", "kind", "--title-weight", "1.5", "--seed", "3", "--similarity", "0.8")
-    assert clustered(folder, "--id-field", "id", "--method", "som", *options) == WANTED
-    assert clustered(folder, "--method", "som", "--similarity", "1") == []
-
-
-def test_som_counts_titles(folder: Path) -> None:
-    pytest.importorskip("minisom")
-    assert clustered(folder, "--method", "som", "--title-weight", "200") == []
+    assert clustered(folder, "--id-field", "id", "--method", "som", "--class-field", "kind") == WANTED
 
 
 def test_without_id_field_documents_go_by_url_or_row_number(folder: Path) -> None:

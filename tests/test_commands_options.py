@@ -13,7 +13,7 @@ from test_commands import PROJECT
 from tiers import slow
 
 from scrapy_neardup import Config, Deduplicator, Document
-from scrapy_neardup.commands.options import number, whole, with_fields
+from scrapy_neardup.commands.options import share, whole, with_fields
 from scrapy_neardup.feeds.warc import Warc
 from scrapy_neardup.items import item_document
 
@@ -78,16 +78,16 @@ def test_whole_numbers_out_of_bounds(given: str) -> None:
         whole(0, 7)(given)
 
 
-@pytest.mark.parametrize("given", ["0", "-0.1", "1.01", "nan", "inf", "-inf", "", "1e400"])
-def test_numbers_out_of_bounds(given: str) -> None:
-    with pytest.raises(ArgumentTypeError, match=r"allowed is a number above 0 up to 1$"):
-        number(0, 1, above=True)(given)
+@pytest.mark.parametrize("given", ["-0.1", "1.01", "nan", "inf", "-inf", "", "1e400"])
+def test_shares_out_of_bounds(given: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"allowed is a number from 0 to 1$"):
+        share(given)
 
 
 def test_numbers_within_bounds() -> None:
     assert [whole(0)(given) for given in ("0", "7", "9" * 30)] == [0, 7, int("9" * 30)]
     assert whole(0, 7)("7") == 7
-    assert [number(0, 1)(given) for given in ("0", "0.5", "1e-3", "1")] == [0, 0.5, 0.001, 1]
+    assert [share(given) for given in ("0", "0.5", "1e-3", "1")] == [0, 0.5, 0.001, 1]
 
 
 # Rows

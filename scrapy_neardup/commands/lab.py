@@ -20,7 +20,7 @@ from ..feeds import FORMATS, FeedError, Feeds, row_id, telling, writing
 from ..feeds.text_rows import json_text
 from ..items import item_document
 from ..matching.evidence import Rule
-from ..papers.som import MissingExtraError, Parameters, som_clusters
+from ..papers.som import MissingExtraError, som_clusters
 from ..quality.evaluation import Calibration, calibrate, evaluate, shuffled, warm_up
 from ..quality.labels import MODES, LabelledSet
 from ..quality.shingle_clusters import shingle_clusters
@@ -32,7 +32,6 @@ from .output import print_lines, print_outcome, through
 from .terminal import shown
 
 ALL = "all"
-SOM = ("class_field", "title_weight", "similarity", "seed")  # options for --method som only
 HEAD = (
     f"{'':34} {'P':>6} {'R':>6} {'F1':>6} {'lenient':>8} {'hard':>6} {'cand./doc':>10} {'docs/s':>7} {'bytes/doc':>9}"
 )
@@ -116,11 +115,8 @@ def _measures(row: Mapping[str, Any]) -> str:
 
 def add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="folder with docs.jsonl and pairs.jsonl")
-    share, text = (
-        options.number(0, 1, above=True),
-        "the target precision: the share of the found pairs that are duplicates",
-    )
-    parser.add_argument("--precision", type=share, required=True, metavar="P", help=text)
+    text = "the target precision: the share of the found pairs that are duplicates"
+    parser.add_argument("--precision", type=options.share, required=True, metavar="P", help=text)
     text = "how labels count; see scrapy neardup lab evaluate --help (default: strict)"
     parser.add_argument("--labels", choices=MODES, default="strict", help=text)
     options.add_json(parser)
@@ -168,7 +164,7 @@ def add_lexicon(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
     text = "keep terms with a normalized IDF from LOW to HIGH; it is 0 for a term in all documents, 1 for a term in"
     text += " only one (default: %(default)s)"
-    parser.add_argument("--band", nargs=2, type=options.number(0, 1), default=BAND, metavar=("LOW", "HIGH"), help=text)
+    parser.add_argument("--band", nargs=2, type=options.share, default=BAND, metavar=("LOW", "HIGH"), help=text)
     text = "leave out terms in fewer than N documents (default: 2)"
     parser.add_argument("--min-documents", type=options.whole(0), default=2, metavar="N", help=text)
     options.add_json(parser)
@@ -236,15 +232,8 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     text = "write the clusters to FILE, as JSON lines; - for standard output"
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
     options.add_json(parser)
-    add, usual = parser.add_argument_group("for --method som").add_argument, Parameters()
-    text = "the field with the class, such as a category (default: classes are guessed)"
-    add("--class-field", metavar="F", help=text)
-    text = f"the weight of a term in the title; in the text it is 1 (default: {usual.title_weight:g})"
-    add("--title-weight", type=options.number(0, 1000), metavar="N", help=text)
-    text = f"the required cosine of two documents, from 0 to 1 (default: {usual.similarity})"
-    add("--similarity", type=options.number(0, 1), metavar="N", help=text)
-    text = f"the random seed of the map (default: {usual.seed})"
-    add("--seed", type=options.whole(0, 2**32 - 1), metavar="N", help=text)
+    text = "for --method som: the field with the class, such as a category (default: classes are guessed)"
+    parser.add_argument("--class-field", metavar="F", help=text)
 
 
 def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
@@ -261,14 +250,16 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     """
     files = {"the_output": opts.output, "the_file_of_bad_rows": opts.bad_rows, "the_result": "-" if opts.json else None}
     options.check_apart(a_feed=opts.feeds, **files)
-    feeds, parameters = Feeds(opts.feeds, opts.format), _parameters(opts)
+    feeds = Feeds(opts.feeds, opts.format)
+    if opts.class_field and opts.method != "som":
+        raise FeedError("--class-field is for --method som only")
     config = options.with_fields(Config.from_settings(settings), opts, feeds.kind)
     with options.taking_bad_rows(opts) as bad, writing(opts.output, FORMATS) as output:
         batch = _Batch(opts, config, feeds, bad)
         try:
             if opts.method == "som":
                 classes = batch.classes if opts.class_field else None  # the list is filled while the documents are read
-                clusters = som_clusters(batch.read(), parameters, classes)
+                clusters = som_clusters(batch.read(), classes=classes)
             else:
                 clusters = shingle_clusters(batch.read(), Rule.from_config(config))
         except MissingExtraError as error:
@@ -283,14 +274,6 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     outcome = {"rows": batch.rows, "documents": len(batch.ids), "clusters": len(clusters), "clustered": held}
     print_outcome({**outcome, "bad_rows": bad.count}, told, as_json=opts.json)
     return bad.exit_code
-
-
-def _parameters(opts: argparse.Namespace) -> Parameters:
-    given = {name: getattr(opts, name) for name in SOM if getattr(opts, name) is not None}
-    if given and opts.method != "som":
-        raise FeedError(f"--{next(iter(given)).replace('_', '-')} is for --method som only")
-    given.pop("class_field", None)
-    return Parameters(**given)
 
 
 class _Batch:

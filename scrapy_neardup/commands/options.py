@@ -42,10 +42,8 @@ def whole(low: int, high: float = inf) -> Callable[[str], int]:
     return lambda text: _allowed(text, int, lambda number: low <= number <= high, allowed)
 
 
-def number(low: int, high: int, *, above: bool = False) -> Callable[[str], float]:
-    """Return a function that reads a number from `low` to `high`. With `above`, `low` itself is not allowed."""
-    allowed = f"a number {'above' if above else 'from'} {low}{' up' if above else ''} to {high}"
-    return lambda text: _allowed(text, float, lambda n: low <= n <= high and not (above and n == low), allowed)
+def share(text: str) -> float:
+    return _allowed(text, float, lambda number: 0 <= number <= 1, "a number from 0 to 1")
 
 
 def _allowed(text: str, read: Callable[[str], T], fits: Callable[[T], object], allowed: str) -> T:

@@ -25,7 +25,7 @@ class Adviser:
     """Is asked before each fetch and for each dead link, and told of each visit. Subclasses override what they need.
 
     To take part in a crawl, an adviser adds itself to `NearDup.advisers`. They are asked in this order, and at last
-    the store. The first advice counts. An audit asks none.
+    the middleware, for what the store knows. The first advice counts. An audit asks none.
     """
 
     async def advise(self, request: Request) -> Advice | None:

@@ -20,7 +20,7 @@ from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
 from ..mirrors.advice import REDIRECT, STOP, Advice, Alternative, Mirrors
-from .doors import request_skipped
+from .doors import Adviser, request_skipped
 from .extension import NearDup
 from .tickets import (
     AFTER_ALL,
@@ -58,7 +58,7 @@ class AdvisedAgainst(IgnoreRequest):
     """A request is skipped or stopped on advice, so that nothing is sent in its place."""
 
 
-class MirrorMiddleware:
+class MirrorMiddleware(Adviser):
     """Skips URLs whose content is held, and redirects dead links to a copy."""
 
     def __init__(self, neardup: NearDup, crawler: Crawler) -> None:
@@ -110,16 +110,19 @@ class MirrorMiddleware:
 
     async def _advice(self, request: Request) -> Advice | None:
         """Return the advice of the first adviser that has any; None to send the request."""
-        advice = None
-        for adviser in self.neardup.advisers:
+        for adviser in (*self.neardup.advisers, self):
             try:
                 if advice := await adviser.advise(request):
-                    break
+                    return None if self._tickets.is_doubted(request, advice) else advice
             except Exception:
                 self.neardup.note_failed(adviser, request.url)
-        if advice is None and is_plain(request):
-            advice = await self.neardup.access.ask(self._mirrors.advise, request.url, redirects(request)[0])
-        return None if advice is None or self._tickets.is_doubted(request, advice) else advice
+        return None
+
+    async def advise(self, request: Request) -> Advice | None:
+        """Return the advice of the store, which is asked last."""
+        if not is_plain(request):
+            return None
+        return await self.neardup.access.ask(self._mirrors.advise, request.url, redirects(request)[0])
 
     def _skip(self, request: Request, advice: Advice) -> NoReturn:
         self.neardup.count("requests/skipped")

@@ -133,8 +133,8 @@ class Relation:
         """
         for row in rows:
             self.trials.pop(row.path, None)
-            if row.outcome != Outcome.UNKNOWN:
-                self.trials[row.path] = row
+            if row.outcome != Outcome.UNKNOWN:  # equal values are kept in memory once
+                self.trials[row.path] = row._replace(sites=self.sites, **self.shape._asdict())
             if len(self.trials) > WINDOW:
                 del self.trials[next(iter(self.trials))]
         trials, before = self.trials.values(), self.in_force
