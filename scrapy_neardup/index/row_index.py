@@ -77,8 +77,10 @@ class Level:
         near = np.array([slot for slot, (_, _, simhash) in enumerate(rows) if simhash is not None], np.intp)
         simhashes = np.array([simhash or 0 for _, _, simhash in rows], np.uint64)
         own = near_postings(simhashes[near], BLOCKS - 1) | near.astype(np.uint64)[:, None]
+        entries = np.sort(np.append(entries[keys > 0], own))
+        is_new = np.append(True, entries[1:] != entries[:-1])[: len(entries)]
         numbers = np.array([number for number, _, _ in rows], np.int64)
-        return cls(first, last, numbers, simhashes, np.unique(np.append(entries[keys > 0], own)))
+        return cls(first, last, numbers, simhashes, entries[is_new])
 
     def has(self, rows: Sequence[Posted], slots: Sequence[int]) -> bool:
         """Return whether the level has all entries of these rows in these slots."""
