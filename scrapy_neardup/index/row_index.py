@@ -412,38 +412,23 @@ def _find(entries: Integers, numbers: npt.NDArray[np.int64], simhashes: Integers
     that do not exist, as in a damaged file, are passed over.
     """
     found = [np.zeros((0, 3), np.int64)]
-    for probe, (posting, most, simhash, distance) in enumerate(
-        np.frombuffer(probes, np.uint64).reshape(-1, 4).tolist()
-    ):
-        if posting < _NEAR:
-            start, end = np.searchsorted(entries, np.array([posting, posting | _SLOTS], np.uint64)).tolist()
-            slots = entries[max(start, end - most) : end] & np.uint64(_SLOTS)
-            parts = [(slots[slots < len(numbers)], np.zeros(1, np.uint8))]
-        else:
-            near = near_postings(np.array([simhash], np.uint64), distance)[0]
-            parts = [_nearest(entries, numbers, simhashes, each, most, simhash, distance) for each in near.tolist()]
-        found += [np.stack([np.full(len(s), probe), numbers[s], np.resize(far, len(s))], axis=1) for s, far in parts]
-    return np.concatenate(found).astype(np.int64).tobytes()
-
-
-def _nearest(
-    entries: Integers,
-    numbers: npt.NDArray[np.int64],
-    simhashes: Integers,
-    posting: int,
-    most: int,
-    simhash: int,
-    distance: int,
-) -> tuple[Integers, npt.NDArray[np.uint8]]:
-    """Return the slots of the nearest rows of a posting, and their distances."""
-    places = np.searchsorted(entries, np.array([posting & ~_REST, posting | _SLOTS, posting | _REST], np.uint64))
-    start, at, end = places.tolist()
     crowd = max(CROWD, len(numbers) >> 14)
-    slots = entries[max(start, at - crowd) : min(end, at + crowd)] & np.uint64(_SLOTS)
-    slots = slots[slots < len(numbers)]
-    far = np.bitwise_count(simhashes[slots] ^ np.uint64(simhash))
-    order = np.lexsort((numbers[slots], far))[: min(most, int(np.count_nonzero(far <= distance)))]
-    return slots[order], far[order]
+    asked = np.frombuffer(probes, np.uint64).reshape(-1, 4).tolist()
+    for probe, (posting, most, simhash, distance) in enumerate(asked):
+        is_near = posting == _NEAR
+        some = near_postings(np.array([simhash], np.uint64), distance)[0].tolist() if is_near else [posting]
+        for each in some:
+            edges = [each & ~_REST, each | _SLOTS, each | _REST] if is_near else [each, each | _SLOTS, 0]
+            start, at, end = np.searchsorted(entries, np.array(edges, np.uint64)).tolist()
+            part = slice(max(start, at - crowd), min(end, at + crowd)) if is_near else slice(max(start, at - most), at)
+            slots = entries[part] & np.uint64(_SLOTS)
+            slots = slots[slots < len(numbers)]
+            far = np.bitwise_count(simhashes[slots] ^ np.uint64(simhash)) * is_near
+            if is_near:
+                order = np.lexsort((numbers[slots], far))[: min(most, int(np.count_nonzero(far <= distance)))]
+                slots, far = slots[order], far[order]
+            found.append(np.stack([np.full(len(slots), probe), numbers[slots], far], axis=1))
+    return np.concatenate(found).astype(np.int64).tobytes()
 
 
 def most_flips(distance: int) -> list[int]:
