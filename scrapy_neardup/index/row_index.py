@@ -16,6 +16,7 @@ import zlib
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations
 from pathlib import Path
@@ -46,23 +47,21 @@ _NEAR = 1 << 63
 _ALL, _SLOTS, _REST = (1 << 64) - 1, MOST - 1, (1 << 45) - 1  # all bits; those of a slot; those after a block
 
 
+@dataclass(eq=False)
 class Level:
     """The sorted entries of the rows with numbers `first` to `last`, in memory or mapped from a file."""
 
-    def __init__(
-        self, first: int, last: int, numbers: npt.NDArray[np.int64], simhashes: Integers, entries: Integers
-    ) -> None:
-        self.first = first
-        self.last = last
-        self.numbers = numbers
-        """The row number in each slot, ascending."""
-        self.simhashes = simhashes
-        """The SimHash in each slot; 0 for a row without SimHash."""
-        self.entries = entries
-        self.path: Path | None = None
-        """The file that the level is mapped from."""
-        self.checksum: int | None = None
-        """The checksum of the arrays in that file."""
+    first: int
+    last: int
+    numbers: npt.NDArray[np.int64]
+    """The row number in each slot, ascending."""
+    simhashes: Integers
+    """The SimHash in each slot; 0 for a row without SimHash."""
+    entries: Integers
+    path: Path | None = None
+    """The file that the level is mapped from."""
+    checksum: int | None = None
+    """The checksum of the arrays in that file."""
 
     def __len__(self) -> int:
         """Return the number of rows, including deleted ones."""
@@ -268,15 +267,10 @@ class RowIndex:
 
     def _merge(self, levels: Sequence[Level]) -> list[Level]:
         """Merge levels with adjacent ranges of rows in memory. Called in a thread."""
-        first, last = levels[0].first, levels[-1].last
-        numbers = np.concatenate([level.numbers for level in levels])
-        simhashes = np.concatenate([level.simhashes for level in levels])
-        return [Level(first, last, numbers, simhashes, np.concatenate([*merged_entries(levels)]))]
-
-    @property
-    def is_merging(self) -> bool:
-        """True if a merge is running, or has ended and waits for `adopt`."""
-        return self._merging is not None
+        pieces, count = [*merged_columns(levels)], len(levels)
+        columns = pieces[:count], pieces[count : 2 * count], pieces[2 * count :]
+        numbers, simhashes, entries = map(np.concatenate, columns)
+        return [Level(levels[0].first, levels[-1].last, numbers, simhashes, entries)]
 
     @property
     def has_merged(self) -> bool:
@@ -333,14 +327,12 @@ def due(levels: Sequence[Level]) -> list[Level]:
 
 
 def merged_columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
-    """Yield the numbers, SimHashes and entries of merged levels, in pieces."""
+    """Yield the numbers of levels, their SimHashes, and their entries in ascending pieces.
+
+    The slots in entries are counted on from level to level.
+    """
     yield from (level.numbers for level in levels)
     yield from (level.simhashes for level in levels)
-    yield from merged_entries(levels)
-
-
-def merged_entries(levels: Sequence[Level]) -> Iterator[Integers]:
-    """Yield the entries of levels, whose slots are counted on from level to level, in ascending pieces."""
     arrays = [level.entries for level in levels]
     most = max(arrays, key=len)
     step = max(1, STEP * len(most) // max(1, sum(map(len, arrays))))
