@@ -100,8 +100,12 @@ def check_file(path: Path, writes: bool) -> None:
         raise StoreError(f"{name}: there is no directory {str(path.parent)!r}; create it first")
     if writes and not os.access(path.parent, os.W_OK):
         raise StoreError(f"{name} can't be written: this user needs permission to create files in its directory")
-    if not os.path.exists(path):
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
         return
+    except (OSError, ValueError) as error:  # for example, the name is too long, or the folder is not accessible
+        raise StoreError(f"{name} can't be opened: {getattr(error, 'strerror', error)}") from error
     if not path.is_file():
         what = "a directory" if path.is_dir() else "no file"
         raise StoreError(f"{name} is {what}; allowed is the path of a file")
@@ -109,7 +113,7 @@ def check_file(path: Path, writes: bool) -> None:
         raise StoreError(f"{name} can't be read: this user has no permission to")
     if writes and not os.access(path, os.W_OK):
         raise StoreError(f"{name} can't be written: this user may not write it, or its file system is read-only")
-    if 0 < path.stat().st_size < _LEAST_BYTES:  # SQLite treats a file of one byte as empty
+    if 0 < size < _LEAST_BYTES:  # SQLite treats a file of one byte as empty
         raise StoreError(f"{name} {_NO_STORE}")
 
 
