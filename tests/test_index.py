@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from scrapy_neardup import native
 from scrapy_neardup.fingerprints.simhash import hamming
 from scrapy_neardup.index import row_index
 from scrapy_neardup.index.level_files import LevelFiles, read_level
-from scrapy_neardup.index.row_index import Asked, Level, Place, Places, RowIndex, merged_entries
+from scrapy_neardup.index.row_index import Asked, Level, Place, Places, RowIndex
 
 # Each has other first bits, which are all that an index keeps of a key.
 KEYS = [1, 2**64 - 1, 1 << 29, 1 << 63, (1 << 63) - 1, *(random.Random(n).getrandbits(64) for n in range(3))]
@@ -188,7 +187,6 @@ def test_merged_levels_are_the_level_of_all_rows(parts: list[list[Any]], step: i
         made = merged(levels)
         assert (made.first, made.last) == (1, first - 1)
         assert columns(made) == columns(whole)
-        assert np.concatenate([*merged_entries(levels)]).tolist() == whole.entries.tolist()
 
 
 @pytest.mark.parametrize("distance", some(range(16), 0, 3, 10, 15))

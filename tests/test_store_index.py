@@ -65,7 +65,7 @@ store.flush()
 import threading
 threading.setprofile(die_in_time)
 sys.setprofile(die_in_time)
-while store.refresh() or store.backend.index.is_merging:
+while store.refresh() or store.backend.index._merging:
     store.flush()
 store.backend.abandon()
 sys.setprofile(None)
@@ -166,7 +166,7 @@ def test_levels_are_few_and_nothing_else_lies_there(place: Place) -> None:
         sizes = [int(name[13:25]) - int(name[:12]) + 1 for name in names(place)]
         with place.opened() as store:
             counted = store.backend.index.levels  # type: ignore[attr-defined]
-            until(lambda store=store: store.refresh() or store.flush() or not store.backend.index.is_merging)
+            until(lambda store=store: store.refresh() or store.flush() or not store.backend.index._merging)
         assert len(sizes) <= 4
         assert len(counted) <= 5
     assert held(place) == [*range(300)]
@@ -417,7 +417,7 @@ def put_all(store: Store, numbers: range) -> None:
         if number % 10 == 9:
             store.flush()
             settle(store)
-            until(lambda: store.refresh() or not store.backend.index.is_merging)  # type: ignore[attr-defined]
+            until(lambda: store.refresh() or not store.backend.index._merging)  # type: ignore[attr-defined]
 
 
 def test_who_only_reads_keeps_what_is_new_in_memory(place: Place) -> None:
@@ -427,7 +427,7 @@ def test_who_only_reads_keeps_what_is_new_in_memory(place: Place) -> None:
         for first in range(100, 400, 20):
             put_all(maker, range(first, first + 20))
             settle(reader)
-        until(lambda: reader.refresh() or not reader.backend.index.is_merging)  # type: ignore[attr-defined]
+        until(lambda: reader.refresh() or not reader.backend.index._merging)  # type: ignore[attr-defined]
         file, *rest = reader.backend.index.levels  # type: ignore[attr-defined]
         assert file.path
         assert [level.path for level in rest] == [None] * len(rest)

@@ -112,8 +112,8 @@ def read_level(file: Path, *, check: bool) -> Level:
         view = mmap.mmap(opened.fileno(), size, access=mmap.ACCESS_READ)
     numbers = np.frombuffer(view, "<i8", rows, _HEAD)
     simhashes = np.frombuffer(view, "<u8", rows, _HEAD + 8 * rows)
-    level = Level(first, last, numbers, simhashes, np.frombuffer(view, "<u8", entries, _HEAD + 16 * rows))
-    level.path, level.checksum = file, checksum
+    column = np.frombuffer(view, "<u8", entries, _HEAD + 16 * rows)
+    level = Level(first, last, numbers, simhashes, column, file, checksum)
     if check and not level.is_intact():
         raise ValueError(f"{file.name} is damaged: its checksum does not match")
     return level

@@ -16,6 +16,7 @@ import zlib
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations
 from pathlib import Path
@@ -46,23 +47,21 @@ _NEAR = 1 << 63
 _ALL, _SLOTS, _REST = (1 << 64) - 1, MOST - 1, (1 << 45) - 1  # all bits; those of a slot; those after a block
 
 
+@dataclass(eq=False)
 class Level:
     """The sorted entries of the rows with numbers `first` to `last`, in memory or mapped from a file."""
 
-    def __init__(
-        self, first: int, last: int, numbers: npt.NDArray[np.int64], simhashes: Integers, entries: Integers
-    ) -> None:
-        self.first = first
-        self.last = last
-        self.numbers = numbers
-        """The row number in each slot, ascending."""
-        self.simhashes = simhashes
-        """The SimHash in each slot; 0 for a row without SimHash."""
-        self.entries = entries
-        self.path: Path | None = None
-        """The file that the level is mapped from."""
-        self.checksum: int | None = None
-        """The checksum of the arrays in that file."""
+    first: int
+    last: int
+    numbers: npt.NDArray[np.int64]
+    """The row number in each slot, ascending."""
+    simhashes: Integers
+    """The SimHash in each slot; 0 for a row without SimHash."""
+    entries: Integers
+    path: Path | None = None
+    """The file that the level is mapped from."""
+    checksum: int | None = None
+    """The checksum of the arrays in that file."""
 
     def __len__(self) -> int:
         """Return the number of rows, including deleted ones."""
@@ -77,8 +76,10 @@ class Level:
         near = np.array([slot for slot, (_, _, simhash) in enumerate(rows) if simhash is not None], np.intp)
         simhashes = np.array([simhash or 0 for _, _, simhash in rows], np.uint64)
         own = near_postings(simhashes[near], BLOCKS - 1) | near.astype(np.uint64)[:, None]
+        entries = np.sort(np.append(entries[keys > 0], own))
+        is_new = np.append(True, entries[1:] != entries[:-1])[: len(entries)]
         numbers = np.array([number for number, _, _ in rows], np.int64)
-        return cls(first, last, numbers, simhashes, np.unique(np.append(entries[keys > 0], own)))
+        return cls(first, last, numbers, simhashes, entries[is_new])
 
     def has(self, rows: Sequence[Posted], slots: Sequence[int]) -> bool:
         """Return whether the level has all entries of these rows in these slots."""
@@ -266,15 +267,10 @@ class RowIndex:
 
     def _merge(self, levels: Sequence[Level]) -> list[Level]:
         """Merge levels with adjacent ranges of rows in memory. Called in a thread."""
-        first, last = levels[0].first, levels[-1].last
-        numbers = np.concatenate([level.numbers for level in levels])
-        simhashes = np.concatenate([level.simhashes for level in levels])
-        return [Level(first, last, numbers, simhashes, np.concatenate([*merged_entries(levels)]))]
-
-    @property
-    def is_merging(self) -> bool:
-        """True if a merge is running, or has ended and waits for `adopt`."""
-        return self._merging is not None
+        pieces, count = [*merged_columns(levels)], len(levels)
+        columns = pieces[:count], pieces[count : 2 * count], pieces[2 * count :]
+        numbers, simhashes, entries = map(np.concatenate, columns)
+        return [Level(levels[0].first, levels[-1].last, numbers, simhashes, entries)]
 
     @property
     def has_merged(self) -> bool:
@@ -331,14 +327,12 @@ def due(levels: Sequence[Level]) -> list[Level]:
 
 
 def merged_columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
-    """Yield the numbers, SimHashes and entries of merged levels, in pieces."""
+    """Yield the numbers of levels, their SimHashes, and their entries in ascending pieces.
+
+    The slots in entries are counted on from level to level.
+    """
     yield from (level.numbers for level in levels)
     yield from (level.simhashes for level in levels)
-    yield from merged_entries(levels)
-
-
-def merged_entries(levels: Sequence[Level]) -> Iterator[Integers]:
-    """Yield the entries of levels, whose slots are counted on from level to level, in ascending pieces."""
     arrays = [level.entries for level in levels]
     most = max(arrays, key=len)
     step = max(1, STEP * len(most) // max(1, sum(map(len, arrays))))
@@ -410,38 +404,23 @@ def _find(entries: Integers, numbers: npt.NDArray[np.int64], simhashes: Integers
     that do not exist, as in a damaged file, are passed over.
     """
     found = [np.zeros((0, 3), np.int64)]
-    for probe, (posting, most, simhash, distance) in enumerate(
-        np.frombuffer(probes, np.uint64).reshape(-1, 4).tolist()
-    ):
-        if posting < _NEAR:
-            start, end = np.searchsorted(entries, np.array([posting, posting | _SLOTS], np.uint64)).tolist()
-            slots = entries[max(start, end - most) : end] & np.uint64(_SLOTS)
-            parts = [(slots[slots < len(numbers)], np.zeros(1, np.uint8))]
-        else:
-            near = near_postings(np.array([simhash], np.uint64), distance)[0]
-            parts = [_nearest(entries, numbers, simhashes, each, most, simhash, distance) for each in near.tolist()]
-        found += [np.stack([np.full(len(s), probe), numbers[s], np.resize(far, len(s))], axis=1) for s, far in parts]
-    return np.concatenate(found).astype(np.int64).tobytes()
-
-
-def _nearest(
-    entries: Integers,
-    numbers: npt.NDArray[np.int64],
-    simhashes: Integers,
-    posting: int,
-    most: int,
-    simhash: int,
-    distance: int,
-) -> tuple[Integers, npt.NDArray[np.uint8]]:
-    """Return the slots of the nearest rows of a posting, and their distances."""
-    places = np.searchsorted(entries, np.array([posting & ~_REST, posting | _SLOTS, posting | _REST], np.uint64))
-    start, at, end = places.tolist()
     crowd = max(CROWD, len(numbers) >> 14)
-    slots = entries[max(start, at - crowd) : min(end, at + crowd)] & np.uint64(_SLOTS)
-    slots = slots[slots < len(numbers)]
-    far = np.bitwise_count(simhashes[slots] ^ np.uint64(simhash))
-    order = np.lexsort((numbers[slots], far))[: min(most, int(np.count_nonzero(far <= distance)))]
-    return slots[order], far[order]
+    asked = np.frombuffer(probes, np.uint64).reshape(-1, 4).tolist()
+    for probe, (posting, most, simhash, distance) in enumerate(asked):
+        is_near = posting == _NEAR
+        some = near_postings(np.array([simhash], np.uint64), distance)[0].tolist() if is_near else [posting]
+        for each in some:
+            edges = [each & ~_REST, each | _SLOTS, each | _REST] if is_near else [each, each | _SLOTS, 0]
+            start, at, end = np.searchsorted(entries, np.array(edges, np.uint64)).tolist()
+            part = slice(max(start, at - crowd), min(end, at + crowd)) if is_near else slice(max(start, at - most), at)
+            slots = entries[part] & np.uint64(_SLOTS)
+            slots = slots[slots < len(numbers)]
+            far = np.bitwise_count(simhashes[slots] ^ np.uint64(simhash)) * is_near
+            if is_near:
+                order = np.lexsort((numbers[slots], far))[: min(most, int(np.count_nonzero(far <= distance)))]
+                slots, far = slots[order], far[order]
+            found.append(np.stack([np.full(len(slots), probe), numbers[slots], far], axis=1))
+    return np.concatenate(found).astype(np.int64).tobytes()
 
 
 def most_flips(distance: int) -> list[int]:

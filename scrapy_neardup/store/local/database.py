@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -24,6 +24,7 @@ _COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE,
 SMALL = 2**25  # bytes; all checksums of a file up to this size are compared when it is opened, which takes 0.1 s
 FILLED = 0.7  # if rows fill a smaller share of a file, it is rewritten, which takes some seconds per gigabyte
 _LEAST_BYTES = 512  # the minimum size of an SQLite file, which is one page
+_NO_STORE = "is not a store: its file is not a database; it was left as it is"
 _ADVICE = {
     "is locked": f"another process has locked it for {LOCK_SECONDS} seconds; try again later",
     "is full": "free some disk space",
@@ -33,7 +34,6 @@ _ADVICE = {
     "no such column": "its table belongs to another program; name another store with NEARDUP_STORE",
     "": "it is damaged; restore a backup, or name another store with NEARDUP_STORE",
 }
-
 
 NO_VISIT = b"\xff" * 9  # is greater than the key of any visit in the file
 
@@ -60,8 +60,9 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
     Raise StoreError if the file can't be opened or created.
     """
     check_file(Path(path), writes)
-    if writes:
-        _create(path)
+    if writes:  # for the owner only, since URLs may have tokens; SQLite creates the log like the file
+        with suppress(OSError):  # there is one, or SQLite says why it can't be created
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     with store_errors(path, "opened"):
         db = sqlite3.connect(
             _address(Path(path), writes), uri=True, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
@@ -86,6 +87,8 @@ def store_errors(path: str, what: str) -> Iterator[None]:
         yield
     except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:  # a damaged file can raise the last two
         why = " ".join(str(error).split())
+        if "not a database" in why:
+            raise StoreError(f"store {path!r} {_NO_STORE}") from error
         advice = next(advice for sign, advice in _ADVICE.items() if sign in why)
         raise StoreError(f"store {path!r} can't be {what}: {why}; {advice}; it was left as it is") from error
 
@@ -97,8 +100,12 @@ def check_file(path: Path, writes: bool) -> None:
         raise StoreError(f"{name}: there is no directory {str(path.parent)!r}; create it first")
     if writes and not os.access(path.parent, os.W_OK):
         raise StoreError(f"{name} can't be written: this user needs permission to create files in its directory")
-    if not _exists(path):
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
         return
+    except (OSError, ValueError) as error:  # for example, the name is too long, or the folder is not accessible
+        raise StoreError(f"{name} can't be opened: {getattr(error, 'strerror', error)}") from error
     if not path.is_file():
         what = "a directory" if path.is_dir() else "no file"
         raise StoreError(f"{name} is {what}; allowed is the path of a file")
@@ -106,50 +113,8 @@ def check_file(path: Path, writes: bool) -> None:
         raise StoreError(f"{name} can't be read: this user has no permission to")
     if writes and not os.access(path, os.W_OK):
         raise StoreError(f"{name} can't be written: this user may not write it, or its file system is read-only")
-    if not _may_be_database(path):
-        raise StoreError(f"{name} is not a store: its file is not a database; it was left as it is")
-
-
-def _create(path: str) -> None:
-    """Create a missing file for its owner only, since URLs may have tokens. SQLite creates the log like the file."""
-    with suppress(OSError):  # there is one, or SQLite says why it can't be created
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-
-
-def file_id(path: str) -> tuple[int, int] | None:
-    """Return what identifies a file on this machine; None if it is gone."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _exists(path: Path) -> bool:
-    try:
-        path.stat()
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError) as error:  # for example, the name is too long, or the folder is not accessible
-        raise StoreError(f"store {str(path)!r} can't be opened: {getattr(error, 'strerror', error)}") from error
-    return True
-
-
-def _may_be_database(path: Path) -> bool:
-    """Return whether a file is empty or has the header of an SQLite file.
-
-    The header is read through SQLite. If this function opened and closed the file directly, the system would release
-    every lock that this process holds on it, also for stores that have it open. Other processes could then delete the
-    write-ahead log.
-    """
-    if path.stat().st_size < _LEAST_BYTES:  # SQLite treats a file of one byte as empty
-        return path.stat().st_size == 0
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
-            db.execute("PRAGMA schema_version")
-    except sqlite3.Error as error:
-        return "not a database" not in str(error)
-    return True
+    if 0 < size < _LEAST_BYTES:  # SQLite treats a file of one byte as empty
+        raise StoreError(f"{name} {_NO_STORE}")
 
 
 def _address(path: Path, writes: bool) -> str:
@@ -164,21 +129,16 @@ def _address(path: Path, writes: bool) -> str:
 
 
 def _check_content(path: str, db: sqlite3.Connection, check: bool) -> None:
-    names = tables(db)
-    if names and not any(is_ours(name) for name in names):
+    ours = [*namespaces(db).values()]
+    if tables(db) and not ours:
         raise StoreError(f"store {path!r} is an SQLite file but not a store of scrapy-neardup; it was left as it is")
-    if check and names:
-        _check_rows(db, [name for name in names if is_ours(name)])
+    if check and ours:
+        _check_rows(db, ours)
 
 
 def namespaces(db: sqlite3.Connection) -> dict[str, str]:
-    """Return the name of the table of each namespace, by namespace."""
-    return {unquote(table[len(TABLE) + 1 :]): table for table in tables(db) if is_ours(table)}
-
-
-def is_ours(table: str) -> bool:
-    """Return whether a table has the rows of a namespace, and is not the table of another program."""
-    return table == TABLE or table.startswith(f"{TABLE}/")
+    """Return the name of the table of each namespace, by namespace. Other programs may have tables in the file."""
+    return {unquote(name[len(TABLE) + 1 :]): name for name in tables(db) if f"{name}/".startswith(f"{TABLE}/")}
 
 
 def tables(db: sqlite3.Connection) -> list[str]:

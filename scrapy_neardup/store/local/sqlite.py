@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import get_ident
 from typing import Any, ClassVar
@@ -49,18 +49,14 @@ class SqliteBackend(MemoryBackend):
         try:
             self._writer = Writer(self.name, self._table, self._note_written) if writes else None
             with store_errors(self.name, "read"):
-                self._open_index()
+                [last] = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()
+                self.index.load(last or 0)
+                self._known = self.index.last
+                while self._read_news()[1]:
+                    pass
         except BaseException:
             self.abandon()
             raise
-
-    def _open_index(self) -> None:
-        """Read the index, and build its missing levels."""
-        last = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()[0] or 0
-        self.index.load(last)
-        self._known = self.index.last
-        while self._read_news()[1]:
-            pass
 
     # Rows
 
@@ -116,16 +112,18 @@ class SqliteBackend(MemoryBackend):
         unread = self.get(keys)
         # A new document counts as pending until it is in the file, so that no link to it gets there first.
         waits = all(row.key in self._pending for row in unread) or self._can_write()
-        # Encoded, since each store counts the copies of a document by itself.
-        return rows + [Row(row.key, _encoded(row), waits or row.key in self._pending) for row in unread]
+        for row in unread:
+            # Encoded, since each store counts the copies of a document by itself.
+            value = row.value if isinstance(row.value, bytes) else dump(row.key, row.value)
+            rows = [*rows, Row(row.key, value, waits or row.key in self._pending)]
+        return rows
 
     def _can_write(self) -> bool:
         """Start to write all buffered rows. Return False if the last write failed."""
-        try:
+        with suppress(StoreError):  # the rows stay in the buffer, and a later flush raises it again
             self.flush(wait=False)
-        except StoreError:  # the rows stay in the buffer, and a later flush raises it again
-            return False
-        return True
+            return True
+        return False
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         prefix = f"{kind}/{run}/" if run else f"{kind}/"
@@ -174,25 +172,27 @@ class SqliteBackend(MemoryBackend):
 
     def flush(self, *, wait: bool) -> None:
         if self._writer:
-            self._version = 0  # news may wait for the end of a write
             self._writer.flush(wait=wait)
 
     def _note_written(self, batch: Batch, first: int) -> None:
         """Note the numbers of the rows that a batch replaced, from `first` on. Remove its rows from RAM."""
-        waiting = self._writer.batch if self._writer else batch
+        assert self._writer
+        waiting = self._writer.batch
         replaced = batch.keys_of("replace")
         for number, key in enumerate(replaced, first):
             if waiting.get(key, ("", None))[0] != "replace":  # else it gets another number
                 self.index.number(key, number)
         self._own.append((first, first + len(replaced) - 1))
         for key, (_, record) in batch.items():
-            if key not in waiting and key in self._rows and self._rows[key] is record:
+            if key not in waiting and self._rows.get(key, batch) is record:
                 del self._rows[key]
 
     def news(self) -> tuple[list[Row], bool]:
         rows: list[Row] = []
+        if self._writer:
+            self._writer.settle()
         with store_errors(self.name, "read"):
-            if self._version == self._newest_version() and not self.index.has_merged:
+            if self._version == self._newest_version() and not self._own and not self.index.has_merged:
                 return rows, False
             more = True
             while more and not rows:
@@ -237,8 +237,8 @@ class SqliteBackend(MemoryBackend):
             self._own.popleft()
             self._known = max(self._known, last)
             return found, True
-        if not (more := len(rows) == AT_ONCE):
-            self._version = version
+        more = len(rows) == AT_ONCE
+        self._version = version if first == END and not more else 0
         return found, more
 
     def _writing_from(self) -> int:
@@ -290,12 +290,6 @@ class SqliteBackend(MemoryBackend):
 
 
 def _size(file: Path) -> int:
-    """Return the size of a file in bytes; 0 if it can't be read."""
-    try:
+    with suppress(OSError):  # another process has just removed it
         return file.stat().st_size
-    except OSError:
-        return 0
-
-
-def _encoded(row: Row) -> bytes:
-    return row.value if isinstance(row.value, bytes) else dump(row.key, row.value)
+    return 0

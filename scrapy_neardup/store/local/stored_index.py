@@ -114,8 +114,8 @@ def fits(db: sqlite3.Connection, table: str, level: Level) -> bool:
     A number is never given twice, so a row that posts something else shows that the file is of another store or an
     older copy. Most of the rows that are compared are among the last ones.
     """
-    places = len(level) - np.unique(np.geomspace(1, max(1, len(level)), SAMPLES).astype(np.int64))
-    slots = {int(level.numbers[place]): place for place in places.tolist() if place >= 0}
+    places = (len(level) - np.geomspace(1, max(1, len(level)), SAMPLES).astype(np.int64)).tolist()
+    slots = {int(level.numbers[place]): place for place in places if place >= 0}
     with suppress(sqlite3.OperationalError):  # no table has had a row
         [most] = db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
         query = f'SELECT number, key, value FROM "{table}" WHERE number IN ({",".join("?" * len(slots))})'

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +22,7 @@ from sqlitedict import SqliteDict
 
 from ..interface import StoreError
 from ..records import Record, dump
-from .database import LOCK_SECONDS, file_id, store_errors, stored_key
+from .database import LOCK_SECONDS, store_errors, stored_key
 
 AT_ONCE = 400  # rows in a statement, since SQLite accepts at least 999 parameters
 END = (1 << 63) - 1  # above the number of any row
@@ -77,7 +78,7 @@ class Writer:
         options = {"tablename": table, "journal_mode": "WAL", "encode": bytes, "decode": bytes}
         with store_errors(path, "opened"):
             self._dict = SqliteDict(path, autocommit=False, outer_stack=False, **options)
-        self._file = file_id(path)
+        self._file = os.stat(path)
         self._dict.conn.log = logging.Logger("sqlitedict", logging.CRITICAL + 1)
         try:
             with store_errors(path, "opened"):
@@ -99,6 +100,11 @@ class Writer:
             batch, self.batch = self.batch, Batch()
             self._writing = self.write(batch), batch
             self._settle(wait=wait)
+
+    def settle(self) -> None:
+        """Handle the result of the running write if it has ended well."""
+        if self._writing and self._writing[0].done() and not self._writing[0].exception():
+            self._settle(wait=False)
 
     def _settle(self, *, wait: bool) -> None:
         """Handle the result of the running write if the write has ended. With `wait`, wait for its end.
@@ -130,6 +136,7 @@ class Writer:
                 self.first = first  # before anyone can read the rows
                 self._do("COMMIT")
             except BaseException:
+                self.first = END
                 with suppress(Exception):
                     self._do("ROLLBACK")
                 raise
@@ -137,11 +144,11 @@ class Writer:
 
     def _check_file(self) -> None:
         """Raise StoreError if the file was deleted or replaced, since what is written is in the old file then."""
-        if file_id(self._path) != self._file:
-            raise StoreError(
-                f"store {self._path!r} can't be written: its file was deleted or replaced while it was open; put it"
-                " back, and start again"
-            )
+        with suppress(OSError):
+            if os.path.samestat(os.stat(self._path), self._file):
+                return
+        why = "its file was deleted or replaced while it was open; put it back, and start again"
+        raise StoreError(f"store {self._path!r} can't be written: {why}")
 
     def _do(self, statement: str, arguments: Sequence[Any] = ()) -> Any:
         """Execute a statement, wait until it ends, and return its first row, if any. Raise its error, if any."""
