@@ -46,6 +46,8 @@ class Session:
         self._schemes = schemes
         self._last = 0
         self._has_begun = False
+        self._look_at = time.monotonic() + LOOK
+        self._missed: Counter[str] = Counter()
 
     def begin(self, run: str | None, writer: str) -> list[Run]:
         """Open the run with the id `run`, or a new run if it is "". Return all dead runs, after taking their locks.
@@ -73,6 +75,17 @@ class Session:
     def others_open(self) -> list[str]:
         """Return the ids of all open runs except the run of this process. Some of them may be dead."""
         return [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
+
+    def overdue(self) -> list[Run]:
+        """If the next check is due, take the locks of the runs that are dead, and return their records.
+
+        A process that lost its connection has time to reconnect: it takes `LOOKS` checks in a row that do not find it.
+        """
+        if time.monotonic() < self._look_at:
+            return []
+        self._look_at, before, self._missed = time.monotonic() + LOOK, self._missed, Counter()
+        self._missed.update({name: before[name] + 1 for name in self.others_open() if not self._backend.is_held(name)})
+        return self.hold_dead(name for name, times in self._missed.items() if times >= LOOKS)
 
     def hold_dead(self, names: Iterable[str]) -> list[Run]:
         """Take the locks of those of the named runs that are dead, and return their records."""
@@ -163,46 +176,17 @@ class Session:
         self.save(ended)
 
 
-class Dead:
-    """Ends the dead runs of a store. `keeps` decides whether their documents are kept or forgotten."""
-
-    def __init__(self, store: Store, *, keeps: bool) -> None:
-        self._store = store
-        self.keeps = keeps
-        self._look_at = time.monotonic() + LOOK
-        self._missed: Counter[str] = Counter()
-
-    def look(self) -> None:
-        """If the next check is due, end the runs that are dead.
-
-        A process that lost its connection has time to reconnect: it takes `LOOKS` checks in a row that do not find it.
-        """
-        if time.monotonic() < self._look_at:
-            return
-        self._look_at, before, self._missed = time.monotonic() + LOOK, self._missed, Counter()
-        session, backend = self._store.session, self._store.backend
-        missed = Counter({name: before[name] + 1 for name in session.others_open() if not backend.is_held(name)})
-        if dead := [name for name, times in missed.items() if times >= LOOKS]:
-            self.end(session.hold_dead(dead))
-        self._missed = missed
-
-    def end(self, runs: list[Run]) -> None:
-        """End dead runs, whose locks this process holds, and release these locks, except that of its own run."""
-        store = self._store
-        for run in runs:
-            last, lost = _last(store, run), 0
-            if not self.keeps and last > run.sealed:
-                # Told first, so that other processes leave the documents out while they are deleted.
-                store.session.save(replace(run, forgotten=run.ended(last, forget=True).forgotten))
-                store.flush()
-                lost = erase(store, run.id, after=run.sealed)
-            store.session.end(run, last, forget=not self.keeps)
-            outcome = "are kept" if self.keeps else f"are forgotten: {lost}"
-            logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
-        store.flush()
-        for run in runs:
-            if run.id != store.run:
-                store.backend.release_run(run.id)
+def end(store: Store, runs: list[Run], *, keeps: bool) -> None:
+    """End dead runs, whose locks this process holds, and release these locks, except that of its own run."""
+    for run in runs:
+        last = _last(store, run)
+        outcome = "are kept" if keeps else f"are forgotten: {erase(store, run.id, after=run.sealed)}"
+        store.session.end(run, last, forget=not keeps)
+        logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
+    store.flush()
+    for run in runs:
+        if run.id != store.run:
+            store.backend.release_run(run.id)
 
 
 # Forgetting
@@ -224,7 +208,7 @@ def forget(store: Store, what: Selection, *, only_counts: bool) -> Forgotten:
     for document in documents:
         store.withdraw(document)
     for visit in visits:
-        store.unlink(visit.url)
+        store.urls.unlink(visit.url)
     store.learn(store.hosts.retract(trials))
     if what.host is not None:
         known = store.counters.known()

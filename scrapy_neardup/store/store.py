@@ -39,7 +39,7 @@ from . import records
 from .interface import Backend, Entry, Forgotten, Found, Question, Row, Selection, StoreError
 from .lookup import Lookup
 from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Postings, Run
-from .runs import Dead, Session, forget
+from .runs import Session, end, forget
 from .visits import MANY, Visits
 
 BATCH, BATCH_SECONDS = 1000, 0.5  # the rows in the buffer, or its age in seconds, after which it is flushed
@@ -79,9 +79,9 @@ class Store:
         self.lookup = Lookup(detectors)
         self.backend, self.is_remote = backend, backend.is_remote
         self.session = Session(backend, self.lookup.schemes)
-        self.urls = Visits(backend, self.session, self.held, self.recount)
+        self.urls = Visits(backend, self.session, self.held)
         self.resolve = self.urls.resolve
-        self._dead = Dead(self, keeps=unclean_run == "keep")
+        self._keeps = unclean_run == "keep"
         self._news = HostNews()
         self._unwritten = 0
         self._flushed = time.monotonic()
@@ -96,12 +96,12 @@ class Store:
         self._seen = b""
         self._foreseen: dict[Signature, tuple[Entry | None, Found]] = {}
         try:
-            self._begin(run, writer, keeps=unclean_run == "keep")
+            self._begin(run, writer)
         except BaseException:
             backend.abandon()
             raise
 
-    def _begin(self, run: str | None, writer: str, *, keeps: bool) -> None:
+    def _begin(self, run: str | None, writer: str) -> None:
         died = self.session.begin(run, writer)
         self.run = self.session.run
         self._apply_hosts(self.backend.scan(HOST))
@@ -109,16 +109,12 @@ class Store:
             for row in self.backend.scan(DOCUMENT):
                 self._apply(row)
         if run is not None:
-            self._dead.end(died)
+            end(self, died, keeps=self._keeps)
         # The start and end of the period from which this run lost rows when it died, in seconds since the epoch.
-        self.lost = next(((each.paused, time.time()) for each in died if each.id == run and not keeps), (0.0, 0.0))
+        lost = (each.paused for each in died if each.id == run and not self._keeps)
+        self.lost = next(((since, time.time()) for since in lost), (0.0, 0.0))
         while self.refresh():
             pass
-
-    @property
-    def erasures(self) -> int:
-        """How often it became known that documents of a run were forgotten while the store is open."""
-        return self.session.erasures
 
     # Claims
 
@@ -254,7 +250,7 @@ class Store:
         """Add a document to `pending`. The back end must already hold it."""
         self.pending[signature] = entry
         self._held[entry.key] = signature
-        signature.count, signature.known_repeats = self.urls.count, 0
+        signature.count = self.urls.count
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
@@ -306,11 +302,6 @@ class Store:
             self._news.met[site(visit.url)] = visit.seen
         self._flush_in_time()
 
-    def unlink(self, url: str) -> None:
-        """Forget the visit of a URL."""
-        self.urls.unlink(url)
-        self._flush_in_time()
-
     def visits(self, signature: Signature, most: int = MANY) -> list[Visit]:
         """Return the visits that returned a document; see `Visits.of`."""
         return [] if signature in self._gone else self.urls.of(signature, most)
@@ -357,8 +348,7 @@ class Store:
             for row in self._samples_of(name):
                 with suppress(StoreError):
                     documents.append(self.held(row))
-        held = (each for each in documents if not self.session.has_forgotten(each.id))
-        return sorted((each for each in held if host(each.url or "") == name), key=_moment)
+        return sorted((each for each in documents if host(each.url or "") == name), key=_moment)
 
     def _samples_of(self, name: str) -> list[Row]:
         """Return the rows of the newest samples of a host. Cache the number of its samples."""
@@ -379,17 +369,6 @@ class Store:
         """Return the documents that have copies, sorted by descending number of copies, then by URL."""
         found = [signature for signature in self.signatures() if signature.repeats]
         return sorted(found, key=lambda signature: (-signature.repeats, signature.url or ""))
-
-    def recount(self, id: str, change: int | None = None) -> None:
-        """Add `change` to the cached number of copies of a document, or clear it for None."""
-        signature = self._held.get(f"{DOCUMENT}/{id}")
-        if signature and signature.known_repeats is not None:
-            signature.known_repeats = None if change is None else max(0, signature.known_repeats + change)
-
-    def recount_all(self) -> None:
-        """Clear the cached number of copies of each document. Set it to 0 for pending documents of this process."""
-        for signature in list(self._held.values()):
-            signature.known_repeats = None if signature not in self.pending else 0
 
     # What is known of hosts
 
@@ -467,15 +446,15 @@ class Store:
         rows, more = self.backend.news()
         self.urls.refresh(ahead=bool(rows) or self.is_remote)  # deletions and repeated visits are no news
         if self.is_remote:  # a server sends no news of visits
-            self.recount_all()
+            self.urls.copies.clear()
         errors: list[StoreError] = []
         for row in rows:
             try:
                 self._apply(row)
             except StoreError as error:
                 errors.append(error)
-        if self.is_remote and self.run:
-            self._dead.look()
+        if self.is_remote and self.run and (dead := self.session.overdue()):
+            end(self, dead, keeps=self._keeps)
         if errors:
             raise errors[0]
         return more
@@ -485,10 +464,10 @@ class Store:
 
         A local store reads this before each lookup.
         """
-        before = self.erasures
+        before = self.session.erasures
         if self.is_remote and self.session.others_open():
             self.refresh()
-        return self.erasures != before
+        return self.session.erasures != before
 
     def _apply(self, row: Row) -> None:
         kind = records.kind_of(row.key)
@@ -497,7 +476,7 @@ class Store:
         elif kind == HOST:
             self._apply_hosts([row])
         elif kind == VISIT and (visit := self.session.load(row)):
-            self.recount(getattr(visit, "target", None) or "")
+            self.urls.copies.pop(getattr(visit, "target", None) or "", None)
         elif kind == DOCUMENT and self.lookup.own and not row.is_pending:
             self.lookup.enter(self.held(row))
 

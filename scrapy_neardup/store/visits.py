@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..signature import Signature, Visit
 from .interface import Backend, Entry, Question, Row, StoreError
-from .records import DOCUMENT, VISIT, index_key, place_of, plain, postings, run_of, visit_key
+from .records import DOCUMENT, VISIT, id_of, index_key, place_of, plain, postings, run_of, visit_key
 
 if TYPE_CHECKING:
     from .runs import Session
@@ -30,17 +30,12 @@ MANY = 1 << 24  # the maximum number of visits of a document or a run
 
 
 class Visits:
-    """The visits of a store.
+    """The visits of a store. `held` returns the document of a row."""
 
-    `held` returns the document of a row. `recount` is called with the id of each document whose number of copies
-    changes, and the change.
-    """
-
-    def __init__(
-        self, backend: Backend, session: Session, held: Callable[[Row], Signature], recount: Callable[[str, int], None]
-    ) -> None:
-        self._backend, self._session = backend, session
-        self._held, self._recount = held, recount
+    def __init__(self, backend: Backend, session: Session, held: Callable[[Row], Signature]) -> None:
+        self._backend, self._session, self._held = backend, session, held
+        self.copies: dict[str, int] = {}
+        """A cache of the numbers of copies, by the id of the document."""
         self._fresh: dict[str, Signature] = {}  # documents by id that were read since the last change
         self._ahead: dict[str, Row | None] = {}  # rows that were read with a lookup
         # Caches, since a decision asks several times: by key, the visit as it is stored, and with its document.
@@ -125,6 +120,13 @@ class Visits:
 
     def count(self, id: str) -> int:
         """Return the number of copies of a document. A number above `FEW` may include those that changed since."""
+        if id not in self.copies:
+            if len(self.copies) >= MOST_KNOWN:
+                self.copies.clear()
+            self.copies[id] = self._counted(id)
+        return self.copies[id]
+
+    def _counted(self, id: str) -> int:
         key = index_key("mirrors", id)
         [found] = self._backend.find([Question({key: 2 * FEW})])  # some are found several times
         visits = {row.key: self._load(row) for row in _visits(found.rows.get(key, ()))}
@@ -159,7 +161,9 @@ class Visits:
         If the visit before can't be read, write both anyway, and raise StoreError.
         """
         others = [new] if new else []
-        at = new.key.partition("/")[2] if new else self._session.next_id()
+        if new and len(self.copies) < MOST_KNOWN:
+            self.copies[id_of(new.key)] = 0
+        at = id_of(new.key) if new else self._session.next_id()
         self._write([*others, self._entry(visit, at, others)] if visit else others)
 
     def _entry(self, visit: Visit, at: str, others: Sequence[Entry]) -> Entry:
@@ -208,8 +212,8 @@ class Visits:
     def _recount_all(self, gone: Iterable[Visit | None], new: Iterable[Visit]) -> None:
         for change, visits in ((-1, gone), (1, new)):
             for visit in visits:
-                if visit and visit.is_copy and visit.target:
-                    self._recount(visit.target, change)
+                if visit and visit.is_copy and visit.target in self.copies:
+                    self.copies[visit.target] = max(0, self.copies[visit.target] + change)
 
     # Forgetting
 
