@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 from ..fingerprints import shingles
 from ..hosts.rules import Row as Trial
@@ -98,7 +99,7 @@ class Session:
 
     def _claimed(self, wanted: str) -> str:
         """Take the lock of the run `wanted`, or of a new run if it is "". Return the id of the run."""
-        name = wanted or records.new_id()
+        name = wanted or f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             if (run == wanted or run not in self.runs) and self._backend.hold_run(run):
                 return run
@@ -258,7 +259,7 @@ def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
         run, count = store.session.runs[name], _counted(store, name)
         last = _last(store, run)
         erase(store, name)
-        store.session.save(run.without(last))
+        store.session.save(replace(run, sealed=max(run.sealed, last), forgotten=((1, last),) if last else ()))
         store.flush()
         return count
     finally:
@@ -266,19 +267,18 @@ def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
 
 
 def _counted(store: Store, name: str) -> Forgotten:
-    documents = {row.key[9:]: store.held(row) for row in _rows(store, DOCUMENT, name, 0)}
-    wrote = dict(store.urls.of_run(name))
-    back = {key: store.urls.restored(visit) for key, visit in wrote.items() if not visit.name}
-    urls = {records.visit_key(visit.url) for each in documents.values() for visit in store.visits(each) if visit.url}
-    gone = {key for key, before in back.items() if before is None or before.target in documents}
-    return Forgotten(len(documents), len(urls - back.keys() | gone))
+    documents, urls = set(), set()
+    for row in _rows(store, DOCUMENT, name, 0):
+        documents.add(records.id_of(row.key))
+        urls |= {records.visit_key(visit.url) for visit in store.visits(store.held(row)) if visit.url}
+    for key, visit in store.urls.of_run(name):
+        before = store.urls.restored(visit)
+        (urls.add if not visit.name and (before is None or before.target in documents) else urls.discard)(key)
+    return Forgotten(len(documents), len(urls))
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> int:
-    """Undo what a run wrote with numbers above `after`: delete its documents, and put back what URLs had before.
-
-    Return the number of documents.
-    """
+    """Undo what a run wrote with numbers above `after`. Return the number of documents."""
     for key, visit in store.urls.of_run(run, after):
         store.urls.undo(key, visit)
     count = 0
@@ -286,8 +286,7 @@ def erase(store: Store, run: str, *, after: int = 0) -> int:
         store.withdraw(store.held(row))
         count += 1
     for row in _rows(store, HOST, run, after):
-        news = store.session.load(row)
-        assert isinstance(news, HostNews)
+        news = cast(HostNews, store.session.load(row))
         store.learn(store.hosts.retract(news.trials))
         store.backend.write([], [Entry(row.key, news)])
     return count

@@ -24,7 +24,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 from weakref import WeakSet, WeakValueDictionary
 
 from ..detectors.detector import Detector
@@ -51,10 +51,7 @@ RECENT = 256  # decoded documents to cache, since pages of one template find the
 
 
 class Store:
-    """Documents, which are found by their fingerprints, and the visits of URLs.
-
-    Reading a document twice returns the same object. Committed records are durable after the next `flush`.
-    """
+    """Documents, which are found by their fingerprints, and the visits of URLs."""
 
     def __init__(
         self,
@@ -221,10 +218,7 @@ class Store:
             self.withdraw(signature)
 
     def is_pending(self, signature: Signature) -> bool:
-        """Return whether a lookup found this document pending in another process or crawl.
-
-        If that process is dead, release the document.
-        """
+        """Return whether a lookup found this document pending elsewhere. If that process is dead, release it."""
         if signature not in self._elsewhere:
             return False
         self._elsewhere.discard(signature)
@@ -316,10 +310,8 @@ class Store:
         """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
         signature = self._held.get(row.key)
         if signature is None:
-            record = self.session.load(row)
-            assert isinstance(record, Signature)
-            signature = self._held[row.key] = record
-            self._recent.append(record)
+            signature = self._held[row.key] = cast(Signature, self.session.load(row))
+            self._recent.append(signature)
             signature.count = self.urls.count
         self.urls.note(signature)
         if row.is_pending:
