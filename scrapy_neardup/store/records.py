@@ -6,9 +6,8 @@ run code. The body is a list of the fields in `FIELDS`, or a map for the kind `m
 
 - document: `record` are the bytes that `fingerprints/record.py` describes; `sample` is true for a sample of its host;
 - visit: `target` is the id of its document, or nil for a URL to be fetched each time. Without `url` and `name`, the
-  URL is the document's own; then a whole number in `seen` counts the milliseconds since the document was seen. `at` is
-  the id of the state, or "" for that of the document; `before` has the fields of the state before the run. Fields at
-  the end that have their default are left out;
+  URL is the document's own. `at` is the id of the state, or "" for that of the document; `before` has the fields of the
+  state before the run. Fields at the end that have their default are left out;
 - host: `trials` are `rules.Row`; `met` maps each new host to the time of its first page; `counters` are
   `[host, hashed name of a fact, whether it is a counter]`.
 """
@@ -96,10 +95,6 @@ class Run:
     """Scrapy's stats of the run, without their prefix. For a resumed run, the sums over all openings."""
     writer: str = ""
     """The spider or command that last opened the run; "" for another program."""
-
-    def has_forgotten(self, number: int) -> bool:
-        """Return whether the row with this number was forgotten."""
-        return any(first <= number <= last for first, last in self.forgotten)
 
     def ended(self, last: int, *, forget: bool = False) -> Run:
         """Return the record of the ended run with rows up to `last`. `forget` marks unsealed rows as forgotten."""

@@ -46,7 +46,6 @@ class Session:
         self._backend = backend
         self._schemes = schemes
         self._last = 0
-        self._has_begun = False
         self._look_at = time.monotonic() + LOOK
         self._missed: Counter[str] = Counter()
 
@@ -61,10 +60,10 @@ class Session:
             return []
         self.run = self._claimed(run)
         dead = self.hold_dead(self.others_open())
-        self.update_runs(self._backend.get([f"{RUN}/{self.run}"]))  # its former process may have written until now
-        mine = self.runs.get(self.run) or Run(self.run, time.time(), 0.0)
+        # Read again, since its former process may have written until now.
+        known = next(map(self.load, self._backend.get([f"{RUN}/{self.run}"])), None)
+        mine = cast(Run, known) or Run(self.run, time.time(), 0.0)
         self.sealed = self._last = mine.sealed
-        self._has_begun = True
         self.save(replace(mine, closed=None, writer=writer))
         return dead if mine.closed is not None else [*dead, mine]
 
@@ -140,7 +139,7 @@ class Session:
         """Update `runs` from rows, except for the run of this process."""
         for row in rows:
             run = self.load(row)
-            if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
+            if isinstance(run, Run) and run.id != self.run:
                 self._set(run)
 
     def save(self, run: Run) -> None:
@@ -158,10 +157,9 @@ class Session:
         self.runs[run.id] = run
 
     def has_forgotten(self, id: str) -> bool:
-        """Return whether a document is one of those that a dead run lost. Its row may still be there."""
-        name, number = records.place_of(id)
-        run = self.runs.get(name)
-        return run is not None and run.has_forgotten(number)
+        """Return whether the row with this id, `RUN/NUMBER`, was forgotten with its run."""
+        run, number = records.place_of(id)
+        return run in self.runs and any(first <= number <= last for first, last in self.runs[run].forgotten)
 
     def next_id(self) -> str:
         """Return the id of the next new row, `RUN/NUMBER`, in the run of this process."""

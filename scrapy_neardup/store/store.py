@@ -116,11 +116,7 @@ class Store:
     # Claims
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
-        """Prefetch the lookups of documents that are claimed next, in one round trip. Discard earlier ones.
-
-        Only documents that can't be candidates of one another are looked up, so an answer is complete when its turn
-        comes.
-        """
+        """Prefetch the lookups of documents that are claimed next, in one round trip. Discard earlier ones."""
         for entry, found in self._foreseen.values():
             if entry and found.is_held:
                 self.backend.release(entry)
@@ -132,7 +128,10 @@ class Store:
             self._foreseen = dict(zip(questions, answers, strict=True))
 
     def _apart(self, signatures: Sequence[Signature]) -> dict[Signature, Question]:
-        """Return the questions of those documents that share no key, URL or near SimHash with another one."""
+        """Return the questions of those documents that share no key, URL or near SimHash with another one.
+
+        They can't be candidates of one another, so an answer is complete when its turn comes.
+        """
         asked = [self.lookup.question(each) for each in signatures]
         urls = [int(records.visit_key(each.url)[-16:], 16) if each.url else 0 for each in signatures]
         together = sharing(asked, urls)
@@ -147,31 +146,25 @@ class Store:
         """Return each candidate as a pair of detector name and document, in the order of the detectors."""
         if not (self.is_remote or signature in self._foreseen):  # a server finds the rows of all processes
             self.refresh()
-        with_pending, found = self._look_up(signature)
+        found = self._look_up(signature)
         if not (found.rows or found.near or self.lookup.own):  # as of most documents
             return ()
-        return self._candidates(signature, found, with_pending=with_pending)
+        return self._candidates(signature, found)
 
-    def _look_up(self, signature: Signature) -> tuple[bool, Found]:
-        """Look up a document. Return whether pending documents of others are candidates, and the rows found.
-
-        On a server, these are candidates only for the intended document.
-        """
-        intended = self._intended
-        if intended is not signature:
-            if foreseen := self._foreseen.pop(signature, None):
-                return True, foreseen[1]
-            question = self.lookup.question(signature)
-            return not self.is_remote, self.backend.find([question])[0]
-        if foreseen := self._foreseen.pop(intended, None):
+    def _look_up(self, signature: Signature) -> Found:
+        """Return the rows found for a document, from its prefetched lookup, if there is one."""
+        foreseen = self._foreseen.pop(signature, None)
+        if self._intended is not signature:
+            return foreseen[1] if foreseen else self.backend.find([self.lookup.question(signature)])[0]
+        if foreseen:
             self._entry, found = foreseen
         else:
-            self._entry = self._entry or self.entry(intended)
-            [found] = self._ask({intended: self.lookup.question(intended)}, [self._entry])
+            self._entry = self._entry or self.entry(signature)
+            [found] = self._ask({signature: self.lookup.question(signature)}, [self._entry])
         self._seen = found.seen
         if found.is_held and self._entry:
-            self._keep_pending(intended, self._entry)
-        return True, found
+            self._keep_pending(signature, self._entry)
+        return found
 
     def _ask(self, questions: Mapping[Signature, Question], entries: Sequence[Entry | None]) -> list[Found]:
         """Look up the fingerprints of documents. Cache the visits of their URLs, read in the same round trip."""
@@ -180,12 +173,10 @@ class Store:
         self.urls.take(visits, found[0].ahead)
         return found
 
-    def _candidates(self, signature: Signature, found: Found, *, with_pending: bool) -> Iterator[tuple[str, Signature]]:
+    def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
         proposed: dict[str, dict[str, Row]] = {}
         for name, rows in self.lookup.proposed(signature, found):
-            proposed.setdefault(name, {}).update(
-                (row.key, row) for row in rows if row.key.startswith(DOCUMENT) and (with_pending or not row.is_pending)
-            )
+            proposed.setdefault(name, {}).update((row.key, row) for row in rows if row.key.startswith(DOCUMENT))
         for name in self.lookup.names:
             if index := self.lookup.own.get(name):
                 documents = self._still_held(index.find(signature.fingerprints.get(name, ())))

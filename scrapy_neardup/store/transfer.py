@@ -145,10 +145,10 @@ def _wanted(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> I
     for key, record in rows:
         if isinstance(record, Run):
             continue
-        run, number = records.place_of(records.origin(key, record))
+        run = records.run_of(id := records.origin(key, record))
         if run not in runs:
             raise ValueError(f"row {key!r} is of a run that has no row before it")
-        if runs[run].has_forgotten(number):
+        if store.session.has_forgotten(id):
             counts.known += isinstance(record, Signature)
         elif run not in alive:
             yield key, record

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 MOST_KNOWN = 1024  # visits to cache
 AT_ONCE = 500  # visits to read at a time
 FEW = 16  # the maximum number of copies of a document that are counted exactly
-LATEST = 1 << 32  # milliseconds after a document was seen; a later visit of its own URL has the time itself
 MANY = 1 << 24  # the maximum number of visits of a document or a run
 
 
@@ -75,11 +74,7 @@ class Visits:
             if visit.target is None:
                 yield visit
             elif document := held.get(visit.target) or self._fresh.get(visit.target):
-                url, seen = visit.url, visit.seen
-                if _is_own(visit):
-                    url = document.url or ""
-                    seen = document.first_seen + seen / 1000 if isinstance(seen, int) else seen
-                yield replace(visit, signature=document, url=url, seen=seen)
+                yield replace(visit, signature=document, url=(document.url or "") if _is_own(visit) else visit.url)
 
     def all(self) -> Iterator[Visit]:
         """Yield all visits whose documents are held, also those with a name."""
@@ -177,7 +172,7 @@ class Visits:
         except StoreError:
             self._write([*others, _entry(key, _packed(visit, at, None))])
             raise
-        if stored and known and tells_same(stored, visit) and self._session.is_of_writer(run_of(stored.at)):
+        if stored and known and _outcome(stored) == _outcome(visit) and self._session.is_of_writer(run_of(stored.at)):
             return _entry(key, _packed(visit, stored.at, stored.before, is_own=_is_own(stored)), keeps_place=True)
         if visit.is_copy or stored:
             self._recount_all([stored], [visit])
@@ -257,9 +252,8 @@ def former(visit: Visit) -> Visit | None:
     return before
 
 
-def tells_same(one: Visit, other: Visit) -> bool:
-    """Return whether two visits lead to the same document, both as copies or both not."""
-    return (one.target, one.is_copy) == (other.target, other.is_copy)
+def _outcome(visit: Visit) -> tuple[str | None, bool]:
+    return visit.target, visit.is_copy
 
 
 def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
@@ -268,19 +262,12 @@ def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
 
 def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool | None = None) -> Visit:
     """Return a visit as it is stored: without its document, and without what the row of that says already."""
-    url, seen, document = visit.url, float(visit.seen), visit.signature
     if is_own is None:
-        is_own = document is not None and not visit.is_copy and bool(url) and url == document.url
-    if is_own and document:
-        url, after = "", round(1000 * (seen - document.first_seen))
-        seen = after if 0 <= after < LATEST else seen
-    return Visit(
-        url, None, visit.is_copy, seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target, at, before
-    )
+        is_own = visit.signature is not None and not visit.is_copy and visit.url == visit.signature.url
+    return replace(visit, signature=None, url="" if is_own else visit.url, at=at, before=before)
 
 
 def _is_own(stored: Visit) -> bool:
-    """Return whether a visit, as it is stored, is that of its document's own URL."""
     return not (stored.url or stored.name)
 
 
