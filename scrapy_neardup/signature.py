@@ -36,7 +36,6 @@ class Signature(_Weak):
     """`RUN/NUMBER`; "" until a store holds it."""
     count: Callable[[str], int] | None = None
     """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
-    known_repeats: int | None = None
     sample: bool = False
     """True if it is one of the documents by which the store knows the pages of its host. Set by the store."""
 
@@ -91,9 +90,7 @@ class Signature(_Weak):
     @property
     def repeats(self) -> int:
         """The number of known copies."""
-        if self.known_repeats is None:
-            self.known_repeats = self.count(self.id) if self.count else 0
-        return self.known_repeats
+        return self.count(self.id) if self.count else 0
 
 
 class Evidence(NamedTuple):

@@ -122,7 +122,7 @@ def test_damaged_record_of_a_run_is_told_and_the_rest_taken_in(place: Place) -> 
             db.execute("INSERT INTO neardup (key, value) VALUES ('run/other', ?)", (b"{bad",))
         commit(other, numbered(1))
         with pytest.raises(StoreError, match="row 'run/other' is damaged"):
-            store.refresh()
+            settle(store)
         settle(store)
         assert held(store) == ["1"]
 

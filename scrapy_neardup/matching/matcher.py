@@ -75,7 +75,7 @@ class Matcher:
         self.apart: Apart | None = None
         """The last document with the text of the last judged one, from which only one fact keeps it apart."""
         self._has_siblings = False  # of the last judged document
-        self._siblings = Siblings(store.pages, lambda: store.erasures)
+        self._siblings = Siblings(store.pages, lambda: store.session.erasures)
 
     def learn(self, signature: Signature, match: Match | None) -> None:
         """Remember a new document, or a copy that may hide a form, to recognise siblings among later documents."""

@@ -27,7 +27,7 @@ class Selection(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """The numbers of forgotten documents and URLs, including the URLs of the documents."""
+    """The numbers of forgotten documents, and of forgotten URLs with those of the documents."""
 
     documents: int
     urls: int
@@ -82,8 +82,7 @@ class Found:
 class Backend(Protocol):
     """Storage and lookup of rows. Use a back end in one thread at a time.
 
-    Writes are idempotent, since the caller chooses the keys. A row passed to `write` is visible to this process at
-    once, and durable when `flush(wait=True)` returns.
+    A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns.
     """
 
     name: str

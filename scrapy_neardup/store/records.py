@@ -6,9 +6,8 @@ run code. The body is a list of the fields in `FIELDS`, or a map for the kind `m
 
 - document: `record` are the bytes that `fingerprints/record.py` describes; `sample` is true for a sample of its host;
 - visit: `target` is the id of its document, or nil for a URL to be fetched each time. Without `url` and `name`, the
-  URL is the document's own; then a whole number in `seen` counts the milliseconds since the document was seen. `at` is
-  the id of the state, or "" for that of the document; `before` has the fields of the state before the run. Fields at
-  the end that have their default are left out;
+  URL is the document's own. `at` is the id of the state, or "" for that of the document; `before` has the fields of the
+  state before the run. Fields at the end that have their default are left out;
 - host: `trials` are `rules.Row`; `met` maps each new host to the time of its first page; `counters` are
   `[host, hashed name of a fact, whether it is a counter]`.
 """
@@ -25,7 +24,6 @@ from functools import cache, lru_cache
 from itertools import chain
 from types import UnionType
 from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
-from uuid import uuid4
 
 import msgpack
 from msgpack.exceptions import UnpackException
@@ -51,10 +49,8 @@ FIELDS = {
     VISIT: ("target", "size", "seen", "url", "is_copy", "firm", "evidence", "at", "before", "name"),
     HOST: ("trials", "met", "counters"),
 }
-DAMAGE = (
-    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
-    *(struct.error, UnpackException),
-)
+_UNREADABLE = struct.error, UnpackException
+DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, *_UNREADABLE)
 """Exceptions to catch when reading bytes that may be damaged, such as truncated JSON or `1e999` for a number."""
 
 _DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, "", None, "")  # of a visit
@@ -78,17 +74,20 @@ class Postings(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """The stored record of a run, which is one opening of a store for writing. Rows are numbered from 1."""
+    """The stored record of a run, which is one opening of a store for writing. Its rows are numbered from 1.
+
+    Times are in seconds since the epoch.
+    """
 
     id: str
     started: float
-    """The time of the first opening, in seconds since the epoch."""
+    """The time of the first opening."""
     closed: float | None = None
-    """The time of the end, in seconds since the epoch. None for an open or dead run."""
+    """The time of the end. None for an open or dead run."""
     sealed: int = 0
     """The highest row number when the run was last closed. Rows up to it are kept if the resumed run dies."""
     paused: float = 0.0
-    """The time of the last clean end, in seconds since the epoch; 0 if there was none."""
+    """The time of the last clean end; 0 if there was none."""
     forgotten: tuple[tuple[int, int], ...] = ()
     """Ranges of forgotten rows, as first and last number."""
     stats: Mapping[str, int] = field(default_factory=dict)
@@ -96,20 +95,12 @@ class Run:
     writer: str = ""
     """The spider or command that last opened the run; "" for another program."""
 
-    def has_forgotten(self, number: int) -> bool:
-        """Return whether the row with this number was forgotten."""
-        return any(first <= number <= last for first, last in self.forgotten)
-
     def ended(self, last: int, *, forget: bool = False) -> Run:
         """Return the record of the ended run with rows up to `last`. `forget` marks unsealed rows as forgotten."""
         now = max(self.started, time.time())
         lost = ((self.sealed + 1, last),) if forget and last > self.sealed else ()
         paused = self.paused if forget else now
         return replace(self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=self.forgotten + lost)
-
-    def without(self, last: int) -> Run:
-        """Return the record with all rows up to `last` marked as forgotten."""
-        return replace(self, sealed=max(self.sealed, last), forgotten=((1, last),) if last else ())
 
     def with_stats(self, stats: Mapping[str, int]) -> Run:
         """Return the record with the stats of the current opening added."""
@@ -119,14 +110,12 @@ class Run:
 
 @dataclass
 class HostNews:
-    """The record of a `host` row: new evidence on mirrors, and hosts that were met for the first time."""
+    """The record of a `host` row: new evidence on mirrors, new hosts, each with the time of its first page, and hosts
+    with the hashed names of facts, and whether they are counters."""
 
     trials: list[Trial] = field(default_factory=list)
-    """The new evidence on mirrors."""
     met: dict[str, float] = field(default_factory=dict)
-    """The new hosts, each with the time of its first page in seconds since the epoch."""
     counters: list[tuple[str, int, bool]] = field(default_factory=list)
-    """Hosts with the hashed names of facts, and whether they are counters."""
 
 
 Record: TypeAlias = Signature | Visit | Run | HostNews | Mapping[str, Any]
@@ -183,11 +172,6 @@ def is_key(key: str) -> bool:
     """Return whether a store may have a row with this key."""
     kind, _, id = key.partition("/")
     return kind in _IDS and _IDS[kind].fullmatch(id) is not None
-
-
-def new_id() -> str:
-    """Return a new id that contains the time. Another process may have the same id, so take its lock before use."""
-    return f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
 
 
 # The index
@@ -252,10 +236,9 @@ def is_intact(key: str, value: object) -> bool:
 
 
 def load(key: str, value: bytes) -> Any:
-    """Decode the value of the row with this key. Return the record.
+    """Decode the value of the row with this key. Return the record. Raise ValueError for a damaged row.
 
-    A visit is returned as it is stored: without its document, and without a URL that is the document's own. Raise
-    ValueError for a damaged row.
+    A visit is returned as it is stored: without its document, and without a URL that is the document's own.
     """
     body = memoryview(value)[4:]
     if value[:4] != _checksum(key, body):
@@ -324,8 +307,7 @@ READERS = {DOCUMENT: _document, VISIT: _visit, HOST: _host, RUN: _run, META: lam
 def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict[str, Any]:
     """Return the record of a store with these schemes added. `stored` is its present record; None for a new store.
 
-    Schemes of detectors that are not in use are kept. Raise ValueError if `stored` is damaged, has another format, or
-    has another scheme for one of the names.
+    Raise ValueError if `stored` is damaged, has another format, or has another scheme for one of the names.
     """
     try:
         format = int(stored["format"]) if stored else FORMAT

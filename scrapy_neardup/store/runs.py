@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 from ..fingerprints import shingles
 from ..hosts.rules import Row as Trial
@@ -45,7 +46,8 @@ class Session:
         self._backend = backend
         self._schemes = schemes
         self._last = 0
-        self._has_begun = False
+        self._look_at = time.monotonic() + LOOK
+        self._missed: Counter[str] = Counter()
 
     def begin(self, run: str | None, writer: str) -> list[Run]:
         """Open the run with the id `run`, or a new run if it is "". Return all dead runs, after taking their locks.
@@ -58,10 +60,10 @@ class Session:
             return []
         self.run = self._claimed(run)
         dead = self.hold_dead(self.others_open())
-        self.update_runs(self._backend.get([f"{RUN}/{self.run}"]))  # its former process may have written until now
-        mine = self.runs.get(self.run) or Run(self.run, time.time(), 0.0)
+        # Read again, since its former process may have written until now.
+        known = next(map(self.load, self._backend.get([f"{RUN}/{self.run}"])), None)
+        mine = cast(Run, known) or Run(self.run, time.time(), 0.0)
         self.sealed = self._last = mine.sealed
-        self._has_begun = True
         self.save(replace(mine, closed=None, writer=writer))
         return dead if mine.closed is not None else [*dead, mine]
 
@@ -74,6 +76,17 @@ class Session:
         """Return the ids of all open runs except the run of this process. Some of them may be dead."""
         return [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
 
+    def overdue(self) -> list[Run]:
+        """If the next check is due, take the locks of the runs that are dead, and return their records.
+
+        A process that lost its connection has time to reconnect: it takes `LOOKS` checks in a row that do not find it.
+        """
+        if time.monotonic() < self._look_at:
+            return []
+        self._look_at, before, self._missed = time.monotonic() + LOOK, self._missed, Counter()
+        self._missed.update({name: before[name] + 1 for name in self.others_open() if not self._backend.is_held(name)})
+        return self.hold_dead(name for name, times in self._missed.items() if times >= LOOKS)
+
     def hold_dead(self, names: Iterable[str]) -> list[Run]:
         """Take the locks of those of the named runs that are dead, and return their records."""
         held = [name for name in names if self._backend.hold_run(name)]
@@ -85,7 +98,7 @@ class Session:
 
     def _claimed(self, wanted: str) -> str:
         """Take the lock of the run `wanted`, or of a new run if it is "". Return the id of the run."""
-        name = wanted or records.new_id()
+        name = wanted or f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             if (run == wanted or run not in self.runs) and self._backend.hold_run(run):
                 return run
@@ -126,7 +139,7 @@ class Session:
         """Update `runs` from rows, except for the run of this process."""
         for row in rows:
             run = self.load(row)
-            if isinstance(run, Run) and not (self._has_begun and run.id == self.run):
+            if isinstance(run, Run) and run.id != self.run:
                 self._set(run)
 
     def save(self, run: Run) -> None:
@@ -144,10 +157,9 @@ class Session:
         self.runs[run.id] = run
 
     def has_forgotten(self, id: str) -> bool:
-        """Return whether a document is one of those that a dead run lost. Its row may still be there."""
-        name, number = records.place_of(id)
-        run = self.runs.get(name)
-        return run is not None and run.has_forgotten(number)
+        """Return whether the row with this id, `RUN/NUMBER`, was forgotten with its run."""
+        run, number = records.place_of(id)
+        return run in self.runs and any(first <= number <= last for first, last in self.runs[run].forgotten)
 
     def next_id(self) -> str:
         """Return the id of the next new row, `RUN/NUMBER`, in the run of this process."""
@@ -163,46 +175,17 @@ class Session:
         self.save(ended)
 
 
-class Dead:
-    """Ends the dead runs of a store. `keeps` decides whether their documents are kept or forgotten."""
-
-    def __init__(self, store: Store, *, keeps: bool) -> None:
-        self._store = store
-        self.keeps = keeps
-        self._look_at = time.monotonic() + LOOK
-        self._missed: Counter[str] = Counter()
-
-    def look(self) -> None:
-        """If the next check is due, end the runs that are dead.
-
-        A process that lost its connection has time to reconnect: it takes `LOOKS` checks in a row that do not find it.
-        """
-        if time.monotonic() < self._look_at:
-            return
-        self._look_at, before, self._missed = time.monotonic() + LOOK, self._missed, Counter()
-        session, backend = self._store.session, self._store.backend
-        missed = Counter({name: before[name] + 1 for name in session.others_open() if not backend.is_held(name)})
-        if dead := [name for name, times in missed.items() if times >= LOOKS]:
-            self.end(session.hold_dead(dead))
-        self._missed = missed
-
-    def end(self, runs: list[Run]) -> None:
-        """End dead runs, whose locks this process holds, and release these locks, except that of its own run."""
-        store = self._store
-        for run in runs:
-            last, lost = _last(store, run), 0
-            if not self.keeps and last > run.sealed:
-                # Told first, so that other processes leave the documents out while they are deleted.
-                store.session.save(replace(run, forgotten=run.ended(last, forget=True).forgotten))
-                store.flush()
-                lost = erase(store, run.id, after=run.sealed)
-            store.session.end(run, last, forget=not self.keeps)
-            outcome = "are kept" if self.keeps else f"are forgotten: {lost}"
-            logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
-        store.flush()
-        for run in runs:
-            if run.id != store.run:
-                store.backend.release_run(run.id)
+def end(store: Store, runs: list[Run], *, keeps: bool) -> None:
+    """End dead runs, whose locks this process holds, and release these locks, except that of its own run."""
+    for run in runs:
+        last = _last(store, run)
+        outcome = "are kept" if keeps else f"are forgotten: {erase(store, run.id, after=run.sealed)}"
+        store.session.end(run, last, forget=not keeps)
+        logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
+    store.flush()
+    for run in runs:
+        if run.id != store.run:
+            store.backend.release_run(run.id)
 
 
 # Forgetting
@@ -224,7 +207,7 @@ def forget(store: Store, what: Selection, *, only_counts: bool) -> Forgotten:
     for document in documents:
         store.withdraw(document)
     for visit in visits:
-        store.unlink(visit.url)
+        store.urls.unlink(visit.url)
     store.learn(store.hosts.retract(trials))
     if what.host is not None:
         known = store.counters.known()
@@ -274,7 +257,7 @@ def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
         run, count = store.session.runs[name], _counted(store, name)
         last = _last(store, run)
         erase(store, name)
-        store.session.save(run.without(last))
+        store.session.save(replace(run, sealed=max(run.sealed, last), forgotten=((1, last),) if last else ()))
         store.flush()
         return count
     finally:
@@ -282,19 +265,18 @@ def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
 
 
 def _counted(store: Store, name: str) -> Forgotten:
-    documents = {row.key[9:]: store.held(row) for row in _rows(store, DOCUMENT, name, 0)}
-    wrote = dict(store.urls.of_run(name))
-    back = {key: store.urls.restored(visit) for key, visit in wrote.items() if not visit.name}
-    urls = {records.visit_key(visit.url) for each in documents.values() for visit in store.visits(each) if visit.url}
-    gone = {key for key, before in back.items() if before is None or before.target in documents}
-    return Forgotten(len(documents), len(urls - back.keys() | gone))
+    documents, urls = set(), set()
+    for row in _rows(store, DOCUMENT, name, 0):
+        documents.add(records.id_of(row.key))
+        urls |= {records.visit_key(visit.url) for visit in store.visits(store.held(row)) if visit.url}
+    for key, visit in store.urls.of_run(name):
+        before = store.urls.restored(visit)
+        (urls.add if not visit.name and (before is None or before.target in documents) else urls.discard)(key)
+    return Forgotten(len(documents), len(urls))
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> int:
-    """Undo what a run wrote with numbers above `after`: delete its documents, and put back what URLs had before.
-
-    Return the number of documents.
-    """
+    """Undo what a run wrote with numbers above `after`. Return the number of documents."""
     for key, visit in store.urls.of_run(run, after):
         store.urls.undo(key, visit)
     count = 0
@@ -302,8 +284,7 @@ def erase(store: Store, run: str, *, after: int = 0) -> int:
         store.withdraw(store.held(row))
         count += 1
     for row in _rows(store, HOST, run, after):
-        news = store.session.load(row)
-        assert isinstance(news, HostNews)
+        news = cast(HostNews, store.session.load(row))
         store.learn(store.hosts.retract(news.trials))
         store.backend.write([], [Entry(row.key, news)])
     return count

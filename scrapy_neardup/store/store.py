@@ -24,7 +24,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 from weakref import WeakSet, WeakValueDictionary
 
 from ..detectors.detector import Detector
@@ -39,7 +39,7 @@ from . import records
 from .interface import Backend, Entry, Forgotten, Found, Question, Row, Selection, StoreError
 from .lookup import Lookup
 from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Postings, Run
-from .runs import Dead, Session, forget
+from .runs import Session, end, forget
 from .visits import MANY, Visits
 
 BATCH, BATCH_SECONDS = 1000, 0.5  # the rows in the buffer, or its age in seconds, after which it is flushed
@@ -51,10 +51,7 @@ RECENT = 256  # decoded documents to cache, since pages of one template find the
 
 
 class Store:
-    """Documents, which are found by their fingerprints, and the visits of URLs.
-
-    Reading a document twice returns the same object. Committed records are durable after the next `flush`.
-    """
+    """Documents, which are found by their fingerprints, and the visits of URLs."""
 
     def __init__(
         self,
@@ -79,9 +76,9 @@ class Store:
         self.lookup = Lookup(detectors)
         self.backend, self.is_remote = backend, backend.is_remote
         self.session = Session(backend, self.lookup.schemes)
-        self.urls = Visits(backend, self.session, self.held, self.recount)
+        self.urls = Visits(backend, self.session, self.held)
         self.resolve = self.urls.resolve
-        self._dead = Dead(self, keeps=unclean_run == "keep")
+        self._keeps = unclean_run == "keep"
         self._news = HostNews()
         self._unwritten = 0
         self._flushed = time.monotonic()
@@ -96,12 +93,12 @@ class Store:
         self._seen = b""
         self._foreseen: dict[Signature, tuple[Entry | None, Found]] = {}
         try:
-            self._begin(run, writer, keeps=unclean_run == "keep")
+            self._begin(run, writer)
         except BaseException:
             backend.abandon()
             raise
 
-    def _begin(self, run: str | None, writer: str, *, keeps: bool) -> None:
+    def _begin(self, run: str | None, writer: str) -> None:
         died = self.session.begin(run, writer)
         self.run = self.session.run
         self._apply_hosts(self.backend.scan(HOST))
@@ -109,25 +106,17 @@ class Store:
             for row in self.backend.scan(DOCUMENT):
                 self._apply(row)
         if run is not None:
-            self._dead.end(died)
+            end(self, died, keeps=self._keeps)
         # The start and end of the period from which this run lost rows when it died, in seconds since the epoch.
-        self.lost = next(((each.paused, time.time()) for each in died if each.id == run and not keeps), (0.0, 0.0))
+        lost = (each.paused for each in died if each.id == run and not self._keeps)
+        self.lost = next(((since, time.time()) for since in lost), (0.0, 0.0))
         while self.refresh():
             pass
-
-    @property
-    def erasures(self) -> int:
-        """How often it became known that documents of a run were forgotten while the store is open."""
-        return self.session.erasures
 
     # Claims
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
-        """Prefetch the lookups of documents that are claimed next, in one round trip. Discard earlier ones.
-
-        Only documents that can't be candidates of one another are looked up, so an answer is complete when its turn
-        comes.
-        """
+        """Prefetch the lookups of documents that are claimed next, in one round trip. Discard earlier ones."""
         for entry, found in self._foreseen.values():
             if entry and found.is_held:
                 self.backend.release(entry)
@@ -139,7 +128,10 @@ class Store:
             self._foreseen = dict(zip(questions, answers, strict=True))
 
     def _apart(self, signatures: Sequence[Signature]) -> dict[Signature, Question]:
-        """Return the questions of those documents that share no key, URL or near SimHash with another one."""
+        """Return the questions of those documents that share no key, URL or near SimHash with another one.
+
+        They can't be candidates of one another, so an answer is complete when its turn comes.
+        """
         asked = [self.lookup.question(each) for each in signatures]
         urls = [int(records.visit_key(each.url)[-16:], 16) if each.url else 0 for each in signatures]
         together = sharing(asked, urls)
@@ -154,31 +146,25 @@ class Store:
         """Return each candidate as a pair of detector name and document, in the order of the detectors."""
         if not (self.is_remote or signature in self._foreseen):  # a server finds the rows of all processes
             self.refresh()
-        with_pending, found = self._look_up(signature)
+        found = self._look_up(signature)
         if not (found.rows or found.near or self.lookup.own):  # as of most documents
             return ()
-        return self._candidates(signature, found, with_pending=with_pending)
+        return self._candidates(signature, found)
 
-    def _look_up(self, signature: Signature) -> tuple[bool, Found]:
-        """Look up a document. Return whether pending documents of others are candidates, and the rows found.
-
-        On a server, these are candidates only for the intended document.
-        """
-        intended = self._intended
-        if intended is not signature:
-            if foreseen := self._foreseen.pop(signature, None):
-                return True, foreseen[1]
-            question = self.lookup.question(signature)
-            return not self.is_remote, self.backend.find([question])[0]
-        if foreseen := self._foreseen.pop(intended, None):
+    def _look_up(self, signature: Signature) -> Found:
+        """Return the rows found for a document, from its prefetched lookup, if there is one."""
+        foreseen = self._foreseen.pop(signature, None)
+        if self._intended is not signature:
+            return foreseen[1] if foreseen else self.backend.find([self.lookup.question(signature)])[0]
+        if foreseen:
             self._entry, found = foreseen
         else:
-            self._entry = self._entry or self.entry(intended)
-            [found] = self._ask({intended: self.lookup.question(intended)}, [self._entry])
+            self._entry = self._entry or self.entry(signature)
+            [found] = self._ask({signature: self.lookup.question(signature)}, [self._entry])
         self._seen = found.seen
         if found.is_held and self._entry:
-            self._keep_pending(intended, self._entry)
-        return True, found
+            self._keep_pending(signature, self._entry)
+        return found
 
     def _ask(self, questions: Mapping[Signature, Question], entries: Sequence[Entry | None]) -> list[Found]:
         """Look up the fingerprints of documents. Cache the visits of their URLs, read in the same round trip."""
@@ -187,12 +173,10 @@ class Store:
         self.urls.take(visits, found[0].ahead)
         return found
 
-    def _candidates(self, signature: Signature, found: Found, *, with_pending: bool) -> Iterator[tuple[str, Signature]]:
+    def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
         proposed: dict[str, dict[str, Row]] = {}
         for name, rows in self.lookup.proposed(signature, found):
-            proposed.setdefault(name, {}).update(
-                (row.key, row) for row in rows if row.key.startswith(DOCUMENT) and (with_pending or not row.is_pending)
-            )
+            proposed.setdefault(name, {}).update((row.key, row) for row in rows if row.key.startswith(DOCUMENT))
         for name in self.lookup.names:
             if index := self.lookup.own.get(name):
                 documents = self._still_held(index.find(signature.fingerprints.get(name, ())))
@@ -225,10 +209,7 @@ class Store:
             self.withdraw(signature)
 
     def is_pending(self, signature: Signature) -> bool:
-        """Return whether a lookup found this document pending in another process or crawl.
-
-        If that process is dead, release the document.
-        """
+        """Return whether a lookup found this document pending elsewhere. If that process is dead, release it."""
         if signature not in self._elsewhere:
             return False
         self._elsewhere.discard(signature)
@@ -254,7 +235,7 @@ class Store:
         """Add a document to `pending`. The back end must already hold it."""
         self.pending[signature] = entry
         self._held[entry.key] = signature
-        signature.count, signature.known_repeats = self.urls.count, 0
+        signature.count = self.urls.count
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
@@ -306,11 +287,6 @@ class Store:
             self._news.met[name] = visit.seen
         self._flush_in_time()
 
-    def unlink(self, url: str) -> None:
-        """Forget the visit of a URL."""
-        self.urls.unlink(url)
-        self._flush_in_time()
-
     def visits(self, signature: Signature, most: int = MANY) -> list[Visit]:
         """Return the visits that returned a document; see `Visits.of`."""
         return [] if signature in self._gone else self.urls.of(signature, most)
@@ -325,10 +301,8 @@ class Store:
         """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
         signature = self._held.get(row.key)
         if signature is None:
-            record = self.session.load(row)
-            assert isinstance(record, Signature)
-            signature = self._held[row.key] = record
-            self._recent.append(record)
+            signature = self._held[row.key] = cast(Signature, self.session.load(row))
+            self._recent.append(signature)
             signature.count = self.urls.count
         self.urls.note(signature)
         if row.is_pending:
@@ -357,8 +331,7 @@ class Store:
             for row in self._samples_of(name):
                 with suppress(StoreError):
                     documents.append(self.held(row))
-        held = (each for each in documents if not self.session.has_forgotten(each.id))
-        return sorted((each for each in held if host(each.url or "") == name), key=_moment)
+        return sorted((each for each in documents if host(each.url or "") == name), key=_moment)
 
     def _samples_of(self, name: str) -> list[Row]:
         """Return the rows of the newest samples of a host. Cache the number of its samples."""
@@ -379,17 +352,6 @@ class Store:
         """Return the documents that have copies, sorted by descending number of copies, then by URL."""
         found = [signature for signature in self.signatures() if signature.repeats]
         return sorted(found, key=lambda signature: (-signature.repeats, signature.url or ""))
-
-    def recount(self, id: str, change: int | None = None) -> None:
-        """Add `change` to the cached number of copies of a document, or clear it for None."""
-        signature = self._held.get(f"{DOCUMENT}/{id}")
-        if signature and signature.known_repeats is not None:
-            signature.known_repeats = None if change is None else max(0, signature.known_repeats + change)
-
-    def recount_all(self) -> None:
-        """Clear the cached number of copies of each document. Set it to 0 for pending documents of this process."""
-        for signature in list(self._held.values()):
-            signature.known_repeats = None if signature not in self.pending else 0
 
     # What is known of hosts
 
@@ -467,15 +429,15 @@ class Store:
         rows, more = self.backend.news()
         self.urls.refresh(ahead=bool(rows) or self.is_remote)  # deletions and repeated visits are no news
         if self.is_remote:  # a server sends no news of visits
-            self.recount_all()
+            self.urls.copies.clear()
         errors: list[StoreError] = []
         for row in rows:
             try:
                 self._apply(row)
             except StoreError as error:
                 errors.append(error)
-        if self.is_remote and self.run:
-            self._dead.look()
+        if self.is_remote and self.run and (dead := self.session.overdue()):
+            end(self, dead, keeps=self._keeps)
         if errors:
             raise errors[0]
         return more
@@ -485,10 +447,10 @@ class Store:
 
         A local store reads this before each lookup.
         """
-        before = self.erasures
+        before = self.session.erasures
         if self.is_remote and self.session.others_open():
             self.refresh()
-        return self.erasures != before
+        return self.session.erasures != before
 
     def _apply(self, row: Row) -> None:
         kind = records.kind_of(row.key)
@@ -497,7 +459,7 @@ class Store:
         elif kind == HOST:
             self._apply_hosts([row])
         elif kind == VISIT and (visit := self.session.load(row)):
-            self.recount(getattr(visit, "target", None) or "")
+            self.urls.copies.pop(getattr(visit, "target", None) or "", None)
         elif kind == DOCUMENT and self.lookup.own and not row.is_pending:
             self.lookup.enter(self.held(row))
 

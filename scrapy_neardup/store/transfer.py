@@ -11,7 +11,7 @@ so far stay. Importing the same lines again changes nothing, since rows that the
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -46,7 +46,8 @@ def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
 
 def _exported(store: Store) -> Iterator[Line]:
     runs = {run.id: run for run in store.runs()}
-    yield head_line(store.session.made["schemes"], store.backend.size(DOCUMENT), store.backend.size(VISIT))
+    counts = {"documents": store.backend.size(DOCUMENT), "urls": store.backend.size(VISIT)}
+    yield {"type": "store", **store.session.made, **counts}
     yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
     for row in chain(*map(store.backend.scan, (DOCUMENT, VISIT, HOST))):
         record = None if row.is_pending else store.session.load(row)
@@ -54,11 +55,6 @@ def _exported(store: Store) -> Iterator[Line]:
         if record and records.place_of(records.origin(row.key, record))[0] in runs:
             yield line_of(row.key, record)
     yield END
-
-
-def head_line(schemes: Mapping[str, str], documents: int, urls: int) -> Line:
-    """Return the first line of an export."""
-    return {"type": "store", "format": records.FORMAT, "schemes": schemes, "documents": documents, "urls": urls}
 
 
 def line_of(key: str, record: Record) -> Line:
@@ -149,10 +145,10 @@ def _wanted(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> I
     for key, record in rows:
         if isinstance(record, Run):
             continue
-        run, number = records.place_of(records.origin(key, record))
+        run = records.run_of(id := records.origin(key, record))
         if run not in runs:
             raise ValueError(f"row {key!r} is of a run that has no row before it")
-        if runs[run].has_forgotten(number):
+        if store.session.has_forgotten(id):
             counts.known += isinstance(record, Signature)
         elif run not in alive:
             yield key, record

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..signature import Signature, Visit
 from .interface import Backend, Entry, Question, Row, StoreError
-from .records import DOCUMENT, VISIT, index_key, place_of, plain, postings, run_of, visit_key
+from .records import DOCUMENT, VISIT, id_of, index_key, place_of, plain, postings, run_of, visit_key
 
 if TYPE_CHECKING:
     from .runs import Session
@@ -25,22 +25,16 @@ if TYPE_CHECKING:
 MOST_KNOWN = 1024  # visits to cache
 AT_ONCE = 500  # visits to read at a time
 FEW = 16  # the maximum number of copies of a document that are counted exactly
-LATEST = 1 << 32  # milliseconds after a document was seen; a later visit of its own URL has the time itself
 MANY = 1 << 24  # the maximum number of visits of a document or a run
 
 
 class Visits:
-    """The visits of a store.
+    """The visits of a store. `held` returns the document of a row."""
 
-    `held` returns the document of a row. `recount` is called with the id of each document whose number of copies
-    changes, and the change.
-    """
-
-    def __init__(
-        self, backend: Backend, session: Session, held: Callable[[Row], Signature], recount: Callable[[str, int], None]
-    ) -> None:
-        self._backend, self._session = backend, session
-        self._held, self._recount = held, recount
+    def __init__(self, backend: Backend, session: Session, held: Callable[[Row], Signature]) -> None:
+        self._backend, self._session, self._held = backend, session, held
+        self.copies: dict[str, int] = {}
+        """A cache of the numbers of copies, by the id of the document."""
         self._fresh: dict[str, Signature] = {}  # documents by id that were read since the last change
         self._ahead: dict[str, Row | None] = {}  # rows that were read with a lookup
         # Caches, since a decision asks several times: by key, the visit as it is stored, and with its document.
@@ -80,11 +74,7 @@ class Visits:
             if visit.target is None:
                 yield visit
             elif document := held.get(visit.target) or self._fresh.get(visit.target):
-                url, seen = visit.url, visit.seen
-                if _is_own(visit):
-                    url = document.url or ""
-                    seen = document.first_seen + seen / 1000 if isinstance(seen, int) else seen
-                yield replace(visit, signature=document, url=url, seen=seen)
+                yield replace(visit, signature=document, url=(document.url or "") if _is_own(visit) else visit.url)
 
     def all(self) -> Iterator[Visit]:
         """Yield all visits whose documents are held, also those with a name."""
@@ -125,6 +115,13 @@ class Visits:
 
     def count(self, id: str) -> int:
         """Return the number of copies of a document. A number above `FEW` may include those that changed since."""
+        if id not in self.copies:
+            if len(self.copies) >= MOST_KNOWN:
+                self.copies.clear()
+            self.copies[id] = self._counted(id)
+        return self.copies[id]
+
+    def _counted(self, id: str) -> int:
         key = index_key("mirrors", id)
         [found] = self._backend.find([Question({key: 2 * FEW})])  # some are found several times
         visits = {row.key: self._load(row) for row in _visits(found.rows.get(key, ()))}
@@ -159,7 +156,9 @@ class Visits:
         If the visit before can't be read, write both anyway, and raise StoreError.
         """
         others = [new] if new else []
-        at = new.key.partition("/")[2] if new else self._session.next_id()
+        if new and len(self.copies) < MOST_KNOWN:
+            self.copies[id_of(new.key)] = 0
+        at = id_of(new.key) if new else self._session.next_id()
         self._write([*others, self._entry(visit, at, others)] if visit else others)
 
     def _entry(self, visit: Visit, at: str, others: Sequence[Entry]) -> Entry:
@@ -173,7 +172,7 @@ class Visits:
         except StoreError:
             self._write([*others, _entry(key, _packed(visit, at, None))])
             raise
-        if stored and known and tells_same(stored, visit) and self._session.is_of_writer(run_of(stored.at)):
+        if stored and known and _outcome(stored) == _outcome(visit) and self._session.is_of_writer(run_of(stored.at)):
             return _entry(key, _packed(visit, stored.at, stored.before, is_own=_is_own(stored)), keeps_place=True)
         if visit.is_copy or stored:
             self._recount_all([stored], [visit])
@@ -208,8 +207,8 @@ class Visits:
     def _recount_all(self, gone: Iterable[Visit | None], new: Iterable[Visit]) -> None:
         for change, visits in ((-1, gone), (1, new)):
             for visit in visits:
-                if visit and visit.is_copy and visit.target:
-                    self._recount(visit.target, change)
+                if visit and visit.is_copy and visit.target in self.copies:
+                    self.copies[visit.target] = max(0, self.copies[visit.target] + change)
 
     # Forgetting
 
@@ -253,9 +252,8 @@ def former(visit: Visit) -> Visit | None:
     return before
 
 
-def tells_same(one: Visit, other: Visit) -> bool:
-    """Return whether two visits lead to the same document, both as copies or both not."""
-    return (one.target, one.is_copy) == (other.target, other.is_copy)
+def _outcome(visit: Visit) -> tuple[str | None, bool]:
+    return visit.target, visit.is_copy
 
 
 def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
@@ -264,19 +262,12 @@ def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
 
 def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool | None = None) -> Visit:
     """Return a visit as it is stored: without its document, and without what the row of that says already."""
-    url, seen, document = visit.url, float(visit.seen), visit.signature
     if is_own is None:
-        is_own = document is not None and not visit.is_copy and bool(url) and url == document.url
-    if is_own and document:
-        url, after = "", round(1000 * (seen - document.first_seen))
-        seen = after if 0 <= after < LATEST else seen
-    return Visit(
-        url, None, visit.is_copy, seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target, at, before
-    )
+        is_own = visit.signature is not None and not visit.is_copy and visit.url == visit.signature.url
+    return replace(visit, signature=None, url="" if is_own else visit.url, at=at, before=before)
 
 
 def _is_own(stored: Visit) -> bool:
-    """Return whether a visit, as it is stored, is that of its document's own URL."""
     return not (stored.url or stored.name)
 
 
