@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
+from scrapy_neardup.detectors.detector import build_detectors
 from scrapy_neardup.settings import Config, ConfigError
 
 DAY = 86_400.0
@@ -164,6 +165,29 @@ def test_bad_value_is_refused_naming_setting_value_and_what_is_allowed(name: str
         assert message.startswith(f"{setting} = {value!r} ")
         assert allowed in message
         assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "value", "why"),
+    [
+        *(
+            ("simhash", "distance", value, "a whole number from 0 to 15")
+            for value in (-1, 16, 2.5, "3", None, True, [])
+        ),
+        *(("imatch", "randomized", value, "a whole number from 0 to 64") for value in (-1, 65, "ten")),
+        ("imatch", "lexicon", "/nowhere/my.lexicon", "No such file"),
+        ("simhash", "distanz", 6, "unexpected keyword argument 'distanz'"),
+        ("exact", "size", 6, "takes no arguments"),
+        ("textwrap.TextWrapper", "breadth", 6, "unexpected keyword argument 'breadth'"),
+    ],
+)
+def test_a_bad_argument_of_a_detector_is_named_in_one_line(name: str, argument: str, value: Any, why: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_detectors(Config(detectors=["exact", {"name": name, argument: value}]))
+    message = str(caught.value)
+    assert message.startswith(f"NEARDUP_DETECTORS: {{'name': {name!r}, {argument!r}: {value!r}}} can't be used")
+    assert why in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
