@@ -123,6 +123,16 @@ def test_parquet_of_times_that_python_can_not_hold(tmp_path: Path) -> None:
     assert copied_table(tmp_path / "out.parquet", tmp_path / "x.parquet").equals(table)
 
 
+def test_a_small_parquet_does_not_fill_the_memory(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pa.parquet = pytest.importorskip("pyarrow.parquet")
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 300, pa.int32()), pa.array(["word " * 200_000]))
+    pa.parquet.write_table(pa.table({"text": texts}), tmp_path / "x.parquet", compression="zstd", store_schema=False)
+    assert (tmp_path / "x.parquet").stat().st_size < 10_000
+    most = max(pa.total_allocated_bytes() for _ in feeds_of(tmp_path / "x.parquet").rows())
+    assert most < 50_000_000  # of 300 MB
+
+
 def test_parquet_whose_metadata_differ_goes_together(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     paths = [tmp_path / f"{n}.parquet" for n in range(3)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from .feed import BrokenError, Feed, FeedError, Found
 
-ROWS = 256  # rows to read at a time
+ROWS = 16  # rows to read at a time; a file of some kilobytes can have rows of many megabytes
 GROUP = 1 << 25  # bytes after which a row group is written
 
 

@@ -1,0 +1,176 @@
+"""Files that anyone may have made: what they hold is read, or one line says why it is not; never a traceback.
+
+NEARDUP_TEST_EXAMPLES says how many cases are tried of each kind. Files of a store have tests of their own, in
+test_store_fuzz.py, as have the values on a server, in test_redis_faults.py, and single feeds, in test_feeds_formats.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import store_damage
+from helpers import detectors
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
+
+from scrapy_neardup import Deduplicator, StoreError, item_document
+from scrapy_neardup.feeds import FeedError, Feeds
+from scrapy_neardup.quality.labels import MODES, LabelledSet, Partition
+from scrapy_neardup.store import open_store
+from scrapy_neardup.store.transfer import export_rows, import_rows
+
+EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "100"))
+some = settings(
+    max_examples=EXAMPLES,
+    derandomize=EXAMPLES <= 100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+HUGE = [10**30, -(10**400), 2**63, 1e308, float("nan"), float("inf"), "9" * 5000, "1e999999999", "\ud800", "\x00"]
+URLS = ["http://[bad", "http://a:99999999/", "//x", f"http://{'a.' * 2000}", "http://a.example/\n", "http://例/"]
+WORDS = ["the", "本", "7.5", "2020-01-01", "\u202e", "<p>", "&#0;"]
+plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.sampled_from(HUGE + URLS)
+words = st.lists(st.sampled_from(WORDS), max_size=80).map(" ".join)
+anything = st.recursive(
+    plain | words,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@contextmanager
+def telling(*errors: type[Exception]) -> Iterator[None]:
+    """Insist that an error of these types is told in one line, if there is one."""
+    try:
+        yield
+    except errors as error:
+        assert 0 < len(str(error)) < 4000  # noqa: PT017 - it may go well, too
+        assert "\n" not in str(error)  # noqa: PT017
+
+
+# Exports
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Return the rows of an export that nothing is wrong with."""
+    folder = tmp_path_factory.mktemp("export")
+    store_damage.make(folder / "store.sqlite")
+    with export_rows(str(folder / "store.sqlite"), "") as rows:
+        return json.loads(json.dumps([*rows]))
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path to each value in a row."""
+    yield path
+    for name, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield from places(inner, (*path, name))
+
+
+def changed(row: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Return a row with another value at a place."""
+    if not path:
+        return value if isinstance(value, dict) else {"type": value}
+    copy = dict(row) if isinstance(row, dict) else list(row)
+    copy[path[0]] = changed(row[path[0]], path[1:], value) if path[1:] else value
+    return copy
+
+
+@some
+@given(data=st.data())
+def test_import_of_rows_with_anything_in_them(export: list[dict[str, Any]], tmp_path: Path, data: DataObject) -> None:
+    rows = list(export)
+    for _ in range(data.draw(st.integers(1, 3))):
+        number = data.draw(st.integers(0, len(rows) - 1))
+        paths = [*places(rows[number])]
+        rows[number] = changed(rows[number], data.draw(st.sampled_from(paths)), data.draw(anything))
+    store = tmp_path / f"{len([*tmp_path.iterdir()])}.sqlite"
+    with telling(ValueError, StoreError):
+        import_rows(str(store), "", iter(rows))
+    if store.exists():  # whatever was taken in can be asked for
+        with closing(open_store(str(store), store_damage.detectors(), run=None)) as opened:
+            store_damage.asked(opened)
+        with export_rows(str(store), "") as again:
+            assert [*again]
+
+
+# Feeds
+
+PIECES = [
+    b'{"text": "x"}', b"[", b"]", b",", b'"', b"\n", b"\r", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\x1f\x8b\x08\x00",
+    b"PAR1", b"{" * 999, b"[" * 100_000, b"1" * 5000, b"WARC/1.0\r\n", b"WARC-Type: response\r\n",
+    b"Content-Length: 9\r\n", b"Content-Length: -1\r\n", b"Content-Length: 99999999999999999999\r\n", b"\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n", b"NaN", b"Content-Encoding: br\r\n", b"Transfer-Encoding: chunked\r\n",
+    b"ffffffffffffffff\r\n", b"a,b\n", b"a,a\n",
+]  # fmt: skip
+
+
+@some
+@given(
+    st.lists(st.dictionaries(st.sampled_from(["url", "title", "text", "html", "id", "x", "sku"]), anything), max_size=4)
+)
+@example([{"url": "http://a.example/", "text": "word " * 60, "x": value} for value in HUGE])
+def test_rows_with_anything_in_them(rows: list[dict[str, Any]]) -> None:
+    with Deduplicator.open() as dedup:
+        for row in [*rows, *rows]:
+            if document := item_document(row):
+                claim = dedup.claim(document)
+                claim.commit()
+                assert claim.verdict.sentence(document.url)
+
+
+# Labelled sets
+
+ids = st.sampled_from([1, "1", "a", True, None, 2.0, [1]])
+docs = st.lists(st.fixed_dictionaries({}, optional={"id": ids, "text": anything, "x": anything}), max_size=4)
+pairs = st.lists(st.fixed_dictionaries({}, optional={"a": ids, "b": ids, "label": anything}), max_size=4)
+
+
+@some
+@given(docs, pairs, st.binary(max_size=20))
+def test_labelled_sets_of_anything(tmp_path: Path, docs: list[Any], pairs: list[Any], tail: bytes) -> None:
+    for name, rows in (("docs", docs), ("pairs", pairs)):
+        text = "".join(f"{json.dumps(row)}\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_bytes(text.encode() + tail)
+    with telling(FeedError):
+        labelled = LabelledSet.load(str(tmp_path))
+        for mode in MODES.values():
+            predicted = Partition([[*labelled.rows]])
+            assert labelled.score(predicted, mode).precision <= 1
+            assert labelled.agreement(predicted, mode) <= 1
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "tsv", "warc", "parquet", "jsonl.gz", "csv.gz", "warc.gz"])
+def test_feeds_of_any_bytes(tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"x.{ending}"
+
+    @some
+    @given(st.binary() | st.lists(st.sampled_from(PIECES)).map(b"".join))
+    def try_one(data: bytes) -> None:
+        file.write_bytes(data)
+        told: list[Any] = []
+        with telling(FeedError):
+            for row in Feeds([str(file)]).rows(lambda *bad: told.append(bad)):
+                assert isinstance(row.data, dict)
+
+    try_one()
+
+
+@some
+@given(st.binary(max_size=300) | st.binary(max_size=300).map(b"SQLite format 3\x00".__add__))
+def test_stores_of_any_bytes(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "x.sqlite"
+    file.write_bytes(data)
+    with telling(StoreError):
+        open_store(str(file), detectors(), run=None).close()
+    assert file.read_bytes() == data
