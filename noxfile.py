@@ -34,7 +34,7 @@ def runs(program: str) -> bool:
 @nox.parametrize("scrapy", ["oldest", "newest"])
 def tests(session: nox.Session, scrapy: str) -> None:
     """Run all tests but those of Spark."""
-    session.install(".", *groups(*TESTED), *(["scrapy~=2.15.0"] if scrapy == "oldest" else []))
+    session.install(".", *groups(*TESTED), *(["scrapy~=2.14.0"] if scrapy == "oldest" else []))
     session.run(*PYTEST, *session.posargs)
 
 

@@ -6,7 +6,7 @@ DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label). Strict, lenient a
 evaluate --help`, whose figures for our own detectors these are. Documents come in file order; a peer puts a document to
 the first one that its index returns, and else into the index (text-dedup, which takes the file as a whole, joins all
 that share a band); all pairs of a cluster are predicted. `raw` means that what a detector proposes is taken without
-verification. Peers that are not installed are passed over (`pip install datasketch rensa simhash`).
+verification. Peers that are not installed are passed over (`pip install -r bench/peers.txt`).
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
 
 It prints the tables of docs/comparison.md. A set has so many texts; then, of each kind below, a copy of every text; at
 last pages of forms, ten of each, half of whose words are the form's, so that none of these is a copy. All come one by
-one, the originals first. A row has the share of the copies of each kind that a package puts to their originals, and what
-it takes for a copy wrongly, of the originals and of the pages of forms. The time is CPU time of the process, of all its
-threads, from the first text to the last verdict.
+one, the originals first. A row has the share of the copies of each kind that a package puts to their originals, and
+what it takes for a copy wrongly, of the originals and of the pages of forms. The time is CPU time of the process, of
+all its threads, from the first text to the last verdict. In Chinese, two characters count as a word.
 
 The second table is of main texts: pages with menus and teasers around a text, and the words of it that are found, and
 that are found besides. Packages that are not installed are named as such. semhash needs a model that it downloads: give
@@ -37,8 +37,11 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.text.tokens import tokenize
 
 KINDS = ("1 % changed", "10 % changed", "20 % changed", "cut to 70 %", "30 % added")
-LANGUAGES = ("English", "Chinese")
+CUTS: dict[str, dict[str, Any]] = {"English": {}, "Chinese": {"analyzer": "char", "ngram": (5, 5)}}
+"""What gaoya, which takes texts, makes shingles of."""
 FORM = 10  # pages of one form
+Contestant = tuple[str, Callable[[Iterable[str]], Iterable["int | None"]]]
+"""The package that it needs, and what returns its verdicts."""
 Found = list["int | None"]
 """For each text, which earlier one it repeats."""
 
@@ -63,7 +66,7 @@ def cases(language: str, number: int, size: int) -> list[Case]:
 
 
 def split(text: str) -> list[str]:
-    return text.split(" ") if " " in text else list(text)
+    return text.split(" ") if " " in text else [text[start : start + 2] for start in range(0, len(text), 2)]
 
 
 def joined(words: Sequence[str], like: str) -> str:
@@ -122,13 +125,13 @@ def semhash(model: str, texts: Iterable[str]) -> Iterator[int | None]:
     return (of.get(number) for number in range(len(texts)))
 
 
-def packages(opts: argparse.Namespace) -> dict[str, tuple[str, Callable[[Iterable[str]], Iterable[int | None]]]]:
+def packages(language: str, opts: argparse.Namespace) -> dict[str, Contestant]:
     """Return each contestant with the package that it needs."""
-    found: dict[str, tuple[str, Callable[[Iterable[str]], Iterable[int | None]]]] = {
+    found: dict[str, Contestant] = {
         "**scrapy-neardup**, defaults": ("scrapy-neardup", ours),
         "datasketch, MinHash-LSH at 0.5": ("datasketch", peers.datasketch),
         "rensa, 32 bands of 4": ("rensa", peers.rensa),
-        "gaoya, 32 bands of 4, at 0.5": ("gaoya", peers.gaoya),
+        "gaoya, 32 bands of 4, at 0.5": ("gaoya", partial(peers.gaoya, **CUTS[language])),
         "FastSketchLSH, 32 bands of 4": ("FastSketchLSH", peers.fastsketchlsh),
         "simhash, distance 3": ("simhash", partial(peers.simhash, features=peers.characters)),
     }
@@ -166,8 +169,8 @@ def duplicates(language: str, opts: argparse.Namespace) -> None:
     made = cases(language, opts.documents, opts.tokens)
     print(f"\n{language}, {len(made):,} texts of about {opts.tokens} words:\n")
     heads = [*KINDS, "wrong: others", "wrong: one form", "texts/s"]
-    print(line([f"found, % ({language})", *heads]), line(["---"] * (len(heads) + 1)), sep="\n")
-    for name, (package, run) in packages(opts).items():
+    print(line([f"{language}: found, %", *heads]), line(["---"] * (len(heads) + 1)), sep="\n")
+    for name, (package, run) in packages(language, opts).items():
         try:
             shown = versioned(name, package)
         except PackageNotFoundError:
@@ -216,7 +219,7 @@ def main_texts(language: str, opts: argparse.Namespace) -> None:
     texts = made_up(language, opts.documents // 4, opts.tokens)
     pages = [page_of(text) for text in texts]
     print(f"\n{language}, {len(pages)} pages:\n")
-    print(line([f"main text ({language})", "found, % of its words", "besides, % of what is found", "pages/s"]))
+    print(line([f"main texts, {language}", "found, % of its words", "besides, % of what is found", "pages/s"]))
     print(line(["---"] * 4))
     for name, (package, extract) in extractors().items():
         try:
@@ -241,9 +244,9 @@ def main() -> None:
     parser.add_argument("--text-dedup", metavar="PYTHON", help="of an environment that has text-dedup")
     parser.add_argument("--semhash-model", metavar="DIR", help="a model of model2vec")
     opts = parser.parse_args()
-    for language in LANGUAGES:
+    for language in CUTS:
         duplicates(language, opts)
-    for language in LANGUAGES:
+    for language in CUTS:
         main_texts(language, opts)
 
 

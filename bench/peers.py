@@ -57,12 +57,14 @@ def fastsketchlsh(texts: Iterable[str], bands: int = 32) -> Iterator[int | None]
         yield first if first < number else None
 
 
-def gaoya(texts: Iterable[str], threshold: float = 0.5) -> Iterator[int | None]:
+def gaoya(
+    texts: Iterable[str], threshold: float = 0.5, analyzer: str = "word", ngram: tuple[int, int] = (3, 3)
+) -> Iterator[int | None]:
     """Its own tokens, since it takes texts; it compares the minima of what its index returns."""
     package: Any = import_module("gaoya.minhash")
     index = package.MinHashStringIndex(
-        hash_size=64, jaccard_threshold=threshold, num_bands=32, band_size=4, num_hashes=128, analyzer="word",
-        lowercase=True, ngram_range=(3, 3),
+        hash_size=64, jaccard_threshold=threshold, num_bands=32, band_size=4, num_hashes=128, analyzer=analyzer,
+        lowercase=True, ngram_range=ngram,
     )  # fmt: skip
     for number, text in enumerate(texts):
         found = index.query(text)

@@ -14,15 +14,20 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import scrapy
 from cli import FORKS, PYTHON
 from forks import Fork
 from life import Life
 from redis_server import Server
+from scrapy.utils.reactor import install_reactor
 from site_server import Site, serving
 from store_kinds import KINDS, Place
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup.stats import BY_DETECTOR, PREFIX, Stat
+
+if scrapy.version_info < (2, 15):  # it asks for the reactor also where there is none
+    install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")
 
 HERE = Path(__file__).parent
 

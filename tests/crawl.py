@@ -36,7 +36,7 @@ def main(spec: dict) -> None:
     process.start()
     stats = crawler.stats.get_stats() if crawler.stats else {}
     Path(spec["stats"]).write_text(json.dumps({k: v for k, v in stats.items() if isinstance(v, (int, float, str))}))
-    sys.exit(bool(process.bootstrap_failed))
+    sys.exit(bool(process.bootstrap_failed) or "finish_reason" not in stats)  # Scrapy 2.14 fails to say the first
 
 
 if __name__ == "__main__":

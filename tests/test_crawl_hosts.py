@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import scrapy
 from cli import succeeded
 from site_server import Page, article, html, serving
 
@@ -201,7 +202,8 @@ def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
     new = range(ENOUGH, ENOUGH + 3)
     result = crawl(urls=urls(b, new), settings=REDIRECT | {"RETRY_ENABLED": True, "CONCURRENT_REQUESTS": 1})
     assert sorted(result.urls) == urls(b, new)
-    assert result.count("requests/redirected") == 1  # after that the host is known to be dead
+    # After the first that failed, the host is known to be dead; Scrapy 2.14 asks for all three before it tells of one.
+    assert result.count("requests/redirected") == (1 if scrapy.version_info >= (2, 15) else 3)
     assert "retry/count" not in result.stats
 
 

@@ -25,7 +25,7 @@ def noxfile() -> ModuleType:
 
 def test_every_requirement_has_its_oldest_version(noxfile: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert {"scrapy==2.15", "redis==5", "pyarrow==17", "hypothesis==6"} <= set(noxfile.oldest_versions())
+    assert {"scrapy==2.14", "redis==5", "pyarrow==17", "hypothesis==6"} <= set(noxfile.oldest_versions())
 
 
 def test_a_requirement_that_is_not_understood_is_told(

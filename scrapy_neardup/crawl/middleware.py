@@ -6,15 +6,10 @@ import logging
 from collections.abc import Iterable
 from typing import NoReturn
 
-from scrapy import Request, signals
+from scrapy import Request, exceptions, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-    DownloadTimeoutError,
-    IgnoreRequest,
-)
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
@@ -43,14 +38,11 @@ logger = logging.getLogger(__name__)
 
 MOST_TRIED = 3  # the maximum number of copies that are tried for a dead link
 BY = {"page": "", "rule": ", by the rule of its host", "setting": ", by NEARDUP_MIRROR_HOSTS"}
+LATER = ("CannotResolveHostError", "DownloadConnectionRefusedError", "DownloadTimeoutError")  # Scrapy 2.15 and newer
 DEAD = (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-    DownloadTimeoutError,
-    # Download handlers other than Scrapy's own raise these.
-    twisted_error.DNSLookupError,
-    twisted_error.ConnectionRefusedError,
-    twisted_error.TimeoutError,
+    *(getattr(exceptions, name) for name in LATER if hasattr(exceptions, name)),
+    # Scrapy 2.14, and download handlers other than Scrapy's own, raise these.
+    *(twisted_error.DNSLookupError, twisted_error.ConnectionRefusedError, twisted_error.TimeoutError),
 )
 
 
