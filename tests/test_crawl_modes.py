@@ -51,7 +51,6 @@ BAD = {
     "NEARDUP_DETECTORS": [{"name": "imatch", "lexicon": "/nowhere/lexicon.txt"}],
     "NEARDUP_MIRROR_TTL": "a while",
     "NEARDUP_DEAD_HTTP_CODES": [200],
-    "NEARDUP_DEAD_LINKS": True,
     "NEARDUP_SKIP_MIROR": True,
 }
 
