@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..detectors.detector import Detector
@@ -10,6 +10,7 @@ from ..fingerprints.record import SIMHASH
 from ..index.kinds import Equal, Index, Near
 from ..signature import Signature
 from .interface import Found, Question, Row
+from .records import DOCUMENT
 
 
 class Lookup:
@@ -30,14 +31,12 @@ class Lookup:
         keys = {key: newest for name, newest in self._newest.items() for key in asked.get(name, ())}
         return Question(keys, None if self._distance is None else signature.simhash, self._distance or 0)
 
-    def proposed(self, signature: Signature, found: Found) -> Iterator[tuple[str, list[Row]]]:
-        """Yield pairs: the name of a detector, and rows in `found` that it proposes. Names may occur several times."""
-        asked = signature.keys if found.rows else {}
-        for name in self.names:
-            if name in self._newest:
-                yield from ((name, rows) for key in asked.get(name, ()) if (rows := found.rows.get(key)))
-            elif found.near and name == SIMHASH:
-                yield name, found.near
+    def proposed(self, name: str, signature: Signature, found: Found) -> list[Row]:
+        """Return the rows in `found` that the detector `name` proposes, each once."""
+        if name == SIMHASH and name not in self._newest:
+            return found.near
+        rows = [row for key in signature.keys.get(name, ()) for row in found.rows.get(key, ())]
+        return [*{row.key: row for row in rows if row.key.startswith(DOCUMENT)}.values()]
 
     # Indexes in RAM
 

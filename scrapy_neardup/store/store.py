@@ -174,14 +174,11 @@ class Store:
         return found
 
     def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
-        proposed: dict[str, dict[str, Row]] = {}
-        for name, rows in self.lookup.proposed(signature, found):
-            proposed.setdefault(name, {}).update((row.key, row) for row in rows if row.key.startswith(DOCUMENT))
         for name in self.lookup.names:
             if index := self.lookup.own.get(name):
                 documents = self._still_held(index.find(signature.fingerprints.get(name, ())))
             else:
-                documents = [self.held(row) for row in proposed.get(name, {}).values()]
+                documents = [self.held(row) for row in self.lookup.proposed(name, signature, found)]
             documents.sort(key=_moment)
             yield from ((name, each) for each in documents if each not in self._gone)
 
