@@ -314,12 +314,12 @@ def sharing(questions: Sequence[Asked], names: Sequence[int]) -> set[int]:
     return {*of[1:][is_same].tolist(), *of[:-1][is_same].tolist(), *near.tolist()}
 
 
-def due(levels: Sequence[Level]) -> list[Level]:
+def due(levels: Sequence[Level], ratio: int = RATIO) -> list[Level]:
     """Return the levels at the end of the list that are to be merged now; an empty list if no merge is due."""
     taken: list[Level] = []
     rows = 0
     for level in reversed(levels):
-        if taken and (len(level) > RATIO * rows or rows + len(level) >= MOST):
+        if taken and (len(level) > ratio * rows or rows + len(level) >= MOST):
             break
         taken.insert(0, level)
         rows += len(level)
