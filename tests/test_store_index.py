@@ -187,6 +187,14 @@ def test_an_index_is_made_for_many_rows_when_a_store_is_opened(place: Place, mon
     assert held(place) == [*range(100)]
 
 
+def test_levels_that_are_built_anew_become_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_index, "STEP", 60)
+    fill_numbered(place, 0, 100)
+    compact(place.address)
+    assert len(names(place)) == 1
+    assert held(place) == [*range(100)]
+
+
 def test_numbers_with_a_wide_gap(place: Place) -> None:
     fill_numbered(place, 0, 100)
     with closing(sqlite3.connect(place.address)) as db, db:

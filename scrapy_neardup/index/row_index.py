@@ -44,7 +44,7 @@ RATIO = 4  # a level is merged with an earlier one up to this many times as larg
 CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
 _NEAR = 1 << 63
-_ALL, _SLOTS, _REST = (1 << 64) - 1, MOST - 1, (1 << 45) - 1  # all bits; those of a slot; those after a block
+_SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
 
 
 @dataclass(eq=False)
@@ -314,12 +314,12 @@ def sharing(questions: Sequence[Asked], names: Sequence[int]) -> set[int]:
     return {*of[1:][is_same].tolist(), *of[:-1][is_same].tolist(), *near.tolist()}
 
 
-def due(levels: Sequence[Level]) -> list[Level]:
+def due(levels: Sequence[Level], ratio: int = RATIO) -> list[Level]:
     """Return the levels at the end of the list that are to be merged now; an empty list if no merge is due."""
     taken: list[Level] = []
     rows = 0
     for level in reversed(levels):
-        if taken and (len(level) > RATIO * rows or rows + len(level) >= MOST):
+        if taken and (len(level) > ratio * rows or rows + len(level) >= MOST):
             break
         taken.insert(0, level)
         rows += len(level)
@@ -336,7 +336,7 @@ def merged_columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
     arrays = [level.entries for level in levels]
     most = max(arrays, key=len)
     step = max(1, STEP * len(most) // max(1, sum(map(len, arrays))))
-    cuts = most[step::step] & np.uint64(_ALL ^ _SLOTS)
+    cuts = most[step::step] & ~np.uint64(_SLOTS)
     ends = [np.append(np.searchsorted(each, cuts), len(each)).tolist() for each in arrays]
     shifts = np.cumsum([0, *map(len, levels)])[:-1].astype(np.uint64)
     starts = [0] * len(arrays)
@@ -373,8 +373,6 @@ def near_postings(simhashes: Integers, distance: int) -> Integers:
         turned = simhashes << np.uint64(BLOCK_BITS * block)
         turned |= simhashes >> np.uint64(64 - BLOCK_BITS * block) if block else turned
         own[:, block] = np.uint64(_NEAR | block << 61) | turned >> np.uint64(64 - NEAR_BITS) << np.uint64(SLOT_BITS)
-    if distance == BLOCKS - 1:
-        return own
     blocks, bits = _block_flips(distance)
     return own[:, blocks] ^ bits
 

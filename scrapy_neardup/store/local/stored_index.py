@@ -71,9 +71,12 @@ class StoredIndex(RowIndex):
 
     def _cover(self, last: int) -> None:
         """Build levels of all rows after the last level, up to number `last`, and merge them."""
+        count = len(self.levels)
         while self.last < last:
             self.levels.append(level_of_rows(self._db, self._table, self.last, last))
             self.put(self._merge(self.levels[-1:]))
+        if built := row_index.due(self.levels[count:], row_index.MOST):
+            self.put(self._merge(built))
         if taken := row_index.due(self._mergeable()):
             self.put(self._merge(taken))
 

@@ -63,7 +63,8 @@ class Batch(dict[str, tuple[str, Record | None]]):
 class Writer:
     """Writes batches one after another. Calls `written(batch, first)` once a batch is on disk.
 
-    Its replaced rows have the numbers from `first` on, in their order."""
+    Its replaced rows have the numbers from `first` on, in their order.
+    """
 
     def __init__(self, path: str, table: str, written: Callable[[Batch, int], object]) -> None:
         self.batch = Batch()
