@@ -209,9 +209,9 @@ def forget(store: Store, what: Selection, *, only_counts: bool) -> Forgotten:
     for visit in visits:
         store.urls.unlink(visit.url)
     store.learn(store.hosts.retract(trials))
-    if what.host is not None:
-        known = store.counters.known()
-        store.forget_counters([(name, fact) for name, fact in known if is_of(what.host, f"http://{name}/")])
+    for name, fact in list(store.counters.known()) if what.host else ():
+        if is_of(what.host or "", f"http://{name}/"):
+            store.forget_counter(name, fact)
     return count
 
 
@@ -224,7 +224,7 @@ def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Vis
         return own + items, [visit] if visit else [], store.hosts.known(canonical_url(what.url))
     if name := what.host:
         documents = [each for each in watched(store.signatures(), "docs", len(store)) if is_of(name, each.url)]
-        visits = [each for each in watched(store.all_visits(), "visits") if is_of(name, each.url)]
+        visits = [each for each in watched(store.urls.all(), "visits") if is_of(name, each.url)]
         trials = [row for row in store.hosts.dump() if any(is_of(name, f"http://{site}/") for site in row.sites)]
         return documents, visits, trials
     when = what.before or 0.0
