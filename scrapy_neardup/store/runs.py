@@ -50,9 +50,9 @@ class Session:
         self._missed: Counter[str] = Counter()
 
     def begin(self, run: str | None, writer: str) -> list[Run]:
-        """Open the run with the id `run`, or a new run if it is "". Return all dead runs, after taking their locks.
+        """Open the run `run`, a new one for "", or none for None. Return all dead runs, after taking their locks.
 
-        A resumed run that had died is one of them. With `run=None`, open the store read-only, and return no runs.
+        A resumed run that had died is one of them.
         """
         self.update_runs(self._backend.scan(RUN))
         self.agree({}, writes=run is not None)
@@ -105,10 +105,7 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """Raise StoreError if a scheme of `schemes` or the detectors is another than that in the store.
-
-        With `writes`, store new schemes.
-        """
+        """Store new schemes, if it `writes`. Raise StoreError if one is another than that in the store."""
         before: Any = next(map(self.load, self._backend.get([MADE])), None)
         if before is None and self.runs:
             raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
