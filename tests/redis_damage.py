@@ -130,7 +130,7 @@ def _any_value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable
 def asked(store: Store) -> list[str]:
     """Return all that a store tells."""
     found = [[s.url for _, s in store.find(s)] for s in store.signatures()]
-    links = [(k.url, k.signature and k.signature.url, k.is_copy, k.evidence) for k in store.all_visits()]
+    links = [(k.url, k.signature and k.signature.url, k.is_copy, k.evidence) for k in store.urls.all()]
     documents = [
         (s.url, s.fingerprints, s.sketch, s.repeats, s.id, [k.url for k in store.visits(s)]) for s in store.signatures()
     ]

@@ -55,7 +55,7 @@ def told(path: Path) -> list[str]:
 
 def asked(store: Store) -> list[str]:
     found = [[s.url for _, s in store.find(asking({"exact": (n,), "simhash": (spread(n),)}))] for n in range(20)]
-    links = [(k.url, k.signature and k.signature.url, k.is_copy, k.seen, k.evidence) for k in store.all_visits()]
+    links = [(k.url, k.signature and k.signature.url, k.is_copy, k.seen, k.evidence) for k in store.urls.all()]
     resolved = [(url, bool(store.resolve(url))) for url, *_ in links]
     documents = [
         (s.url, dict(s.fingerprints), s.sketch, s.repeats, [k.url for k in store.visits(s)]) for s in store.signatures()

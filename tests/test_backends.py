@@ -20,7 +20,6 @@ from scrapy_neardup.store.interface import Backend, Entry, Found, Question, Row,
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.local.sqlite import SqliteBackend
 from scrapy_neardup.store.records import HostNews, Postings, Run, id_of, index_key, kind_of, postings, visit_key
-from scrapy_neardup.store.records import key_of as row_key
 from scrapy_neardup.store.redis.backend import RedisBackend
 
 RUN = "run"
@@ -84,6 +83,10 @@ def document(number: int, *values: int, simhash: int | None = None, run: str = R
     key = row_key("document", run, number)
     made = built(f"http://a.example/{number}", prints, SKETCH, 1.5, title=title, id=id_of(key))
     return Entry(key, made, postings(made))
+
+
+def row_key(kind: str, run: str, number: int) -> str:
+    return f"{kind}/{run}/{number:06x}"
 
 
 def key_of(value: int) -> int:

@@ -186,7 +186,7 @@ def test_forget_leaves_the_same_links_in_a_file_and_on_a_server(path: str, serve
             forget(store, *what.split())
             compact(store)
             with opened(store) as dedup:
-                links.append(sorted((link.url, link.is_copy) for link in dedup.store.all_visits()))
+                links.append(sorted((link.url, link.is_copy) for link in dedup.store.urls.all()))
     assert left[path] == left[server.address]
     assert [*map(len, left[path])] == [15, 14, 12, 1]
 

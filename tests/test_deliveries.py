@@ -11,7 +11,7 @@ from store_kinds import Place, commit
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.mirrors.deliveries import Deliveries
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.store import memory_store
+from scrapy_neardup.store import open_store
 
 START, BEFORE, LATER = 5000.0, 4000.0, 6000.0
 OWN, COPY = "http://a.example/1", "http://b.example/1"
@@ -21,7 +21,7 @@ class Day:
     """A store that holds a document, and its deliveries in a run that began at START."""
 
     def __init__(self, url: str | None = OWN) -> None:
-        self.store = memory_store([])
+        self.store = open_store(None, [])
         self.held = built(url, {"exact": (1,)}, signature("").sketch, first_seen=1000.0)
         self.store.add(self.held)
         self.deliveries = Deliveries(self.store, START, lambda: LATER)

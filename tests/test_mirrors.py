@@ -12,7 +12,7 @@ from scrapy_neardup.crawl.tickets import is_in_share
 from scrapy_neardup.mirrors.advice import MANY, Mirrors
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.store import Store, memory_store
+from scrapy_neardup.store import Store, open_store
 
 NOW, DAY = 1_000_000.0, 86_400.0
 OWN, MIRROR = "http://a.example/1", "http://m.example/1"
@@ -21,7 +21,7 @@ OWN, MIRROR = "http://a.example/1", "http://m.example/1"
 @pytest.fixture
 def store() -> Store:
     """Return one that holds a document, and knows one mirror of it, seen a day ago."""
-    made = memory_store([])
+    made = open_store(None, [])
     made.add(held := signature("", url=OWN))
     made.record(link(OWN, held, seen=NOW - DAY))
     made.record(link(MIRROR, held, is_copy=True, seen=NOW - DAY))
@@ -233,7 +233,7 @@ def test_counterpart_by_rule_comes_last(store: Store) -> None:
 
 
 def test_document_without_url_has_its_mirrors() -> None:
-    store = memory_store([])
+    store = open_store(None, [])
     store.add(held := built(None, {}, signature("x").sketch, 0.0))
     for url in (MIRROR, "http://n.example/1"):
         store.record(link(url, held, is_copy=True))

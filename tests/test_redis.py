@@ -74,7 +74,7 @@ def test_import_that_was_killed_goes_on(
     for each in map(str, range(0, moment, step)):
         place.load(everything, each, chunk=3)
         with place.opened(each, run=None) as store:
-            assert (len(store), sum(1 for _ in store.all_visits())) == (4, 8)
+            assert (len(store), sum(1 for _ in store.urls.all())) == (4, 8)
             assert [each.repeats for each in store.signatures()] == [1, 1, 1, 1]
     assert place.is_whole()
 
@@ -196,7 +196,7 @@ def test_document_of_very_many_urls_goes_with_all_of_them(place: Place) -> None:
         store.flush()
         assert store.forget(Selection(url=often.url)) == (1, 3001)
         store.flush()
-        assert sorted(each.url for each in store.all_visits()) == sorted(each.url for each in store.visits(other))
+        assert sorted(each.url for each in store.urls.all()) == sorted(each.url for each in store.visits(other))
         assert [each.url.rpartition("/")[2] for each in store.visits(other)] == ["other", "0", "1000", "2000"]
         assert (held(store), [each.repeats for each in store.signatures()], store.describe()["urls"]) == (
             ["other"],

@@ -156,7 +156,7 @@ def test_restart_of_a_server_that_lost_all(server: Server, caplog: pytest.LogCap
         assert keep(dedup, 4, 2) == ["unique", "revisit"]
         reached(other)
         assert keep(other, 1, 2, 3, 4, 10, site="b") == 5 * ["duplicate"]
-        assert [link.is_copy for link in dedup.store.all_visits() if link.url == "http://m.example/1"] == [True]
+        assert [link.is_copy for link in dedup.store.urls.all() if link.url == "http://m.example/1"] == [True]
     assert held(server) == urls(1, 2, 3, 4, 10)
 
 

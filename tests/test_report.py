@@ -22,7 +22,7 @@ from tiers import slow
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.report.page import COPIES, MOST, Report
 from scrapy_neardup.signature import Evidence, Visit
-from scrapy_neardup.store import Store, memory_store
+from scrapy_neardup.store import Store, open_store
 
 NOW = 1_795_000_000.0
 NEAR = Evidence("simhash", 5, 0.8125, 0.9, 1.25, "layout")
@@ -60,7 +60,7 @@ SMALL: tuple[tuple[str, dict[str, Evidence | None]], ...] = (
 
 def store(*clusters: tuple[str, Mapping[str, Evidence | None]]) -> Store:
     """Return a store of originals, each with the URLs of its copies and their evidence."""
-    made = memory_store([])
+    made = open_store(None, [])
     for url, copies in clusters:
         held = signature("", url=url)
         made.add(held)
@@ -230,7 +230,7 @@ def test_measures_that_are_no_numbers_do_no_harm(tmp_path: Path) -> None:
 
 
 def many(clusters: int, copies: int) -> Store:
-    held, one = memory_store([]), signature("")
+    held, one = open_store(None, []), signature("")
     for n in range(clusters):
         original = built(f"http://a{n % 300}.example/{n:07}", one.fingerprints, one.sketch, first_seen=NOW - 60)
         held.add(original)

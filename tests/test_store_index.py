@@ -24,7 +24,7 @@ from tiers import slow
 
 from scrapy_neardup.index import level_files, row_index
 from scrapy_neardup.index.level_files import LevelFiles
-from scrapy_neardup.store import Selection, Store, compact, memory_store
+from scrapy_neardup.store import Selection, Store, compact, open_store
 from scrapy_neardup.store.interface import Entry
 from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.verification import verify
@@ -481,7 +481,7 @@ def test_rows_that_are_deleted_before_they_are_written_leave_nothing(place: Plac
 
 
 def test_withdrawn_documents_leave_the_store_in_memory() -> None:
-    with closing(memory_store(detectors())) as store:
+    with closing(open_store(None, detectors())) as store:
         for number in range(10 * TAIL):
             document = numbered(number)
             store.add(document)

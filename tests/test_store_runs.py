@@ -260,7 +260,7 @@ def told(place: Place, **options: Any) -> tuple[object, ...]:
     """Return what is known of the URL of `a`, of the mirror, and of the new URL."""
     with place.opened(**options) as store:
         found = [store.resolve(url) for url in (f"{URL}a", MIRROR, f"{MIRROR}new")]
-        assert len([*store.all_visits()]) == store.describe()["urls"]
+        assert len([*store.urls.all()]) == store.describe()["urls"]
         for document in store.signatures():
             copies = [known.url for known in store.visits(document) if known.is_copy]
             expected = [known.url for known in found if known and known.is_copy and known.signature is document]

@@ -15,7 +15,7 @@ from store_kinds import KINDS, Place, commit, held, numbered
 
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.signature import Evidence
-from scrapy_neardup.store import Selection, Store, StoreError, memory_store, open_store
+from scrapy_neardup.store import Selection, Store, StoreError, open_store
 from scrapy_neardup.store import store as store_module
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.records import index_key
@@ -24,7 +24,7 @@ from scrapy_neardup.store.records import index_key
 @pytest.fixture(params=["memory", *KINDS])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     is_lasting = request.param in KINDS
-    with closing(KINDS[request.param](tmp_path).open() if is_lasting else memory_store(detectors())) as opened:
+    with closing(KINDS[request.param](tmp_path).open() if is_lasting else open_store(None, detectors())) as opened:
         yield opened
 
 

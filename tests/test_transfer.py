@@ -150,7 +150,7 @@ def test_a_store_keeps_what_it_has(source: Place, copy: Place) -> None:
         assert len(store) == 6
         newer, older = store.resolve("http://m.example/1"), store.resolve("http://m.example/2")
         assert names(filter(None, (newer and newer.signature, older and older.signature))) == ["own", "2"]
-        assert store.describe()["urls"] == len(list(store.all_visits())) == 11
+        assert store.describe()["urls"] == len(list(store.urls.all())) == 11
 
 
 def test_what_was_forgotten_with_its_run_stays_forgotten(place: Place) -> None:
@@ -202,7 +202,7 @@ def test_of_two_links_of_one_url_the_later_one_counts(source: Place, copy: Place
             prints = [each.signature.fingerprints["exact"][0] for each in found if each and each.signature]
             assert prints == ([ord("a"), ord("b"), 3, 3] if seen == 500.0 else [4, 4, 4, 5])
             assert (len(store), store.describe()["urls"]) == (5, 4)
-            assert len(list(store.all_visits())) == 4
+            assert len(list(store.urls.all())) == 4
 
 
 def test_a_run_that_was_imported_can_be_forgotten(source: Place, copy: Place) -> None:

@@ -21,9 +21,8 @@ class Deliveries:
     """Records deliveries, and decides which documents were delivered in this run. A document is delivered when any URL
     returns it.
 
-    A document that was added since the run began was delivered in the run. For an older document, the time of the
-    delivery is in the visit of its own URL. If that URL is missing or returns something else (an item without URL, a
-    page with several items, a dead original with a live copy), the time is in a visit with a name.
+    A document that was added since the run began was delivered in the run. For an older document, the time is in the
+    visit of its own URL. If that URL is missing or returns something else, the time is in a visit with a name.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class Deliveries:
         if document in self._passing:
             return True
         if by_own_host:
-            own = self._seen(document.url, document) if document.url else 0.0
+            own = self._seen(document.url, document)
             return self.is_of_run(max(own, self._seen(_by_own_host(document), document)))
         return self.is_of_run(document.first_seen) or self.is_of_run(self.last(document))
 
@@ -59,12 +58,12 @@ class Deliveries:
 
     def last(self, document: Signature) -> float:
         """Return the time of the last delivery of a document, in seconds since the epoch; 0 if unknown."""
-        own = self._seen(document.url, document) if document.url else 0.0
+        own = self._seen(document.url, document)
         return own if self.is_of_run(own) else max(own, self._seen(_delivery(document), document))
 
     def is_deserted(self, document: Signature) -> bool:
         """Return whether the last delivery of a document was by another URL than its own."""
-        return self._seen(_delivery(document), document) > (self._seen(document.url, document) if document.url else 0.0)
+        return self._seen(_delivery(document), document) > self._seen(document.url, document)
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
         """Record the delivery of a document, unless this run has a delivery of it already."""
@@ -89,8 +88,8 @@ class Deliveries:
             if self.is_of_run(visit.seen):
                 self._record(_delivery(document), document, visit.seen)
 
-    def _seen(self, place: str, document: Signature) -> float:
-        visit = self._store.resolve(place)
+    def _seen(self, place: str | None, document: Signature) -> float:
+        visit = self._store.resolve(place) if place else None
         return visit.seen if visit and visit.signature is document and not visit.is_copy else 0.0
 
 
@@ -117,10 +116,7 @@ class Recorder:
         return Visit(document.url, signature, False, self._clock(), document.size)
 
     def keep_fetching(self, document: Document) -> None:
-        """Record that the URLs of a document also return content that is not held, so that they are fetched again.
-
-        Only URLs that are known as copies are changed.
-        """
+        """Record that the URLs of a document that are known as copies also return other content: fetch them again."""
         for url in urls(document):
             known = self._store.resolve(url)
             if known and known.is_copy:

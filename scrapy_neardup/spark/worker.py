@@ -20,7 +20,7 @@ from ..matching.evidence import Rule, compare
 from ..matching.matcher import Preference
 from ..settings import Config
 from ..signature import Signature
-from ..store import memory_store
+from ..store import open_store
 from ..text.urls import canonical_url, host
 
 BATCH = 256  # rows that are signed in one go
@@ -61,7 +61,7 @@ class Worker:
         signer, rule = Signer(self.config, build_detectors(self.config)), Rule.from_config(self.config)
         options: Any = {"scope": self.config.scope, "preference": Preference(self.config.preferred_hosts)}
         for _, members in groupby(rows, itemgetter("component")):
-            store, ids = memory_store(signer.detectors), dict[Signature, Any]()
+            store, ids = open_store(None, signer.detectors), dict[Signature, Any]()
             dedup = Deduplicator(store, signer.detectors, rule, **options, learns_hosts=False)
             for batch in self._signed(members, signer):
                 _, documents, records = zip(*batch, strict=True)

@@ -15,18 +15,13 @@ from .lookup import Lookup
 from .redis.address import KINDS, check_client, is_server, named
 from .store import Store
 
-__all__ = ["Selection", "Store", "StoreError", "check_kind", "compact", "memory_store", "open_store"]
+__all__ = ["Selection", "Store", "StoreError", "check_kind", "compact", "open_store"]
 
 
 def check_kind(address: str) -> None:
     """Raise StoreError unless an address is a path or the URL of a supported server."""
     if "://" in address and not is_server(address):
         raise StoreError(f"store {named(address)!r}: no such kind of store; allowed are a path, {', '.join(KINDS)}")
-
-
-def memory_store(detectors: Sequence[Detector]) -> Store:
-    """Return a new store in memory. Its content is lost when the process ends."""
-    return Store(MemoryBackend(), detectors, run=None)
 
 
 def open_store(
@@ -46,7 +41,7 @@ def open_store(
     Raise StoreError if the store can't be read, or if a detector had other parameters when the store was written.
     """
     if address is None:
-        return memory_store(detectors)
+        return Store(MemoryBackend(), detectors, run=None)
     backend = open_backend(address, namespace, writes=run is not None, hears_documents=bool(Lookup(detectors).own))
     return Store(backend, detectors, unclean_run=unclean_run, run=run, writer=writer)
 

@@ -21,7 +21,6 @@ class Selection(NamedTuple):
     host: str | None = None
     """Selects the URLs and documents of a host, with or without port, and the evidence that names this host."""
     run: str | None = None
-    """Selects all rows of the run with this id."""
     before: float | None = None
     """Selects the documents that were last seen before this time, in seconds since the epoch."""
 

@@ -125,11 +125,6 @@ Record: TypeAlias = Signature | Visit | Run | HostNews | Mapping[str, Any]
 # Keys
 
 
-def key_of(kind: str, run: str, number: int) -> str:
-    """Return the key of a numbered row. The keys of a run ascend, since appending rows to a table is fastest."""
-    return f"{kind}/{run}/{number:06x}"
-
-
 def plain(place: str) -> str:
     """Return the canonical form of a URL, or a name as it is."""
     return place if place.startswith(_NAMES) else canonical_url(place)

@@ -50,9 +50,9 @@ class Session:
         self._missed: Counter[str] = Counter()
 
     def begin(self, run: str | None, writer: str) -> list[Run]:
-        """Open the run with the id `run`, or a new run if it is "". Return all dead runs, after taking their locks.
+        """Open the run `run`, a new one for "", or none for None. Return all dead runs, after taking their locks.
 
-        A resumed run that had died is one of them. With `run=None`, open the store read-only, and return no runs.
+        A resumed run that had died is one of them.
         """
         self.update_runs(self._backend.scan(RUN))
         self.agree({}, writes=run is not None)
@@ -105,10 +105,7 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """Raise StoreError if a scheme of `schemes` or the detectors is another than that in the store.
-
-        With `writes`, store new schemes.
-        """
+        """Store new schemes, if it `writes`. Raise StoreError if one is another than that in the store."""
         before: Any = next(map(self.load, self._backend.get([MADE])), None)
         if before is None and self.runs:
             raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
@@ -209,9 +206,9 @@ def forget(store: Store, what: Selection, *, only_counts: bool) -> Forgotten:
     for visit in visits:
         store.urls.unlink(visit.url)
     store.learn(store.hosts.retract(trials))
-    if what.host is not None:
-        known = store.counters.known()
-        store.forget_counters([(name, fact) for name, fact in known if is_of(what.host, f"http://{name}/")])
+    for name, fact in list(store.counters.known()) if what.host else ():
+        if is_of(what.host or "", f"http://{name}/"):
+            store.forget_counter(name, fact)
     return count
 
 
@@ -224,7 +221,7 @@ def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Vis
         return own + items, [visit] if visit else [], store.hosts.known(canonical_url(what.url))
     if name := what.host:
         documents = [each for each in watched(store.signatures(), "docs", len(store)) if is_of(name, each.url)]
-        visits = [each for each in watched(store.all_visits(), "visits") if is_of(name, each.url)]
+        visits = [each for each in watched(store.urls.all(), "visits") if is_of(name, each.url)]
         trials = [row for row in store.hosts.dump() if any(is_of(name, f"http://{site}/") for site in row.sites)]
         return documents, visits, trials
     when = what.before or 0.0

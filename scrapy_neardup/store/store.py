@@ -46,7 +46,6 @@ BATCH, BATCH_SECONDS = 1000, 0.5  # the rows in the buffer, or its age in second
 SHARED_SECONDS = 0.04  # the age if other runs are open, since they need the rows soon; it costs 5 % of a crawl
 PAGES = 128  # samples of a host to read; every further 128 samples halve the share of its documents that become samples
 HOSTS = 10_000  # hosts whose number of samples is cached
-MOST_OF_PAGE = 10_000  # documents of one page to read
 RECENT = 256  # decoded documents to cache, since pages of one template find the same candidates again and again
 
 
@@ -288,10 +287,6 @@ class Store:
         """Return the visits that returned a document; see `Visits.of`."""
         return [] if signature in self._gone else self.urls.of(signature, most)
 
-    def all_visits(self) -> Iterator[Visit]:
-        """Yield the last visit of each URL."""
-        return (visit for visit in self.urls.all() if visit.url)
-
     # Held documents
 
     def held(self, row: Row) -> Signature:
@@ -316,7 +311,7 @@ class Store:
 
     def of_page(self, url: str) -> list[Signature]:
         """Return the documents of a page that gave several items, oldest first; [] for any other page."""
-        rows = self._rows(records.index_key("page", canonical_url(url)), MOST_OF_PAGE)
+        rows = self._rows(records.index_key("page", canonical_url(url)), MANY)
         documents = [each for each in map(self.held, rows) if each.label and each not in self._gone]
         of_page = [each for each in documents if canonical_url(each.url or "") == canonical_url(url)]
         return sorted(of_page, key=_moment)
@@ -363,11 +358,10 @@ class Store:
         self._news.counters.extend((host(held.url or ""), name, True) for name in found)
         return found
 
-    def forget_counters(self, counters: Iterable[tuple[str, int]]) -> None:
-        """Forget that facts of hosts are counters."""
-        for name, fact in counters:
-            self.counters.know(name, fact, is_counter=False)
-            self._news.counters.append((name, fact, False))
+    def forget_counter(self, name: str, fact: int) -> None:
+        """Forget that a fact of a host is a counter."""
+        self.counters.know(name, fact, is_counter=False)
+        self._news.counters.append((name, fact, False))
 
     # Runs, and what is forgotten
 

@@ -98,9 +98,9 @@ class Visits:
         return {key: visit for key, visit in visits.items() if visit.target == document.id}
 
     def of_run(self, run: str, after: int = 0) -> Iterator[tuple[str, Visit]]:
-        """Yield the visits whose state a run saw first, as they are stored, with their keys. Some come several times.
+        """Yield the visits whose state a run saw first, after the row `after`, as they are stored, with their keys.
 
-        `after` is the number above which the states of the run are.
+        Some come several times.
         """
         [found] = self._backend.find([Question({index_key("run", run): MANY})])
         listed = [row.key for row in _visits(found.rows.pop(index_key("run", run), ()))]
@@ -172,7 +172,8 @@ class Visits:
         except StoreError:
             self._write([*others, _entry(key, _packed(visit, at, None))])
             raise
-        if stored and known and _outcome(stored) == _outcome(visit) and self._session.is_of_writer(run_of(stored.at)):
+        is_same = stored and (stored.target, stored.is_copy) == (visit.target, visit.is_copy)
+        if stored and known and is_same and self._session.is_of_writer(run_of(stored.at)):
             return _entry(key, _packed(visit, stored.at, stored.before, is_own=_is_own(stored)), keeps_place=True)
         if visit.is_copy or stored:
             self._recount_all([stored], [visit])
@@ -242,18 +243,11 @@ class Visits:
 
 
 def former(visit: Visit) -> Visit | None:
-    """Return the state before the run that wrote a visit, with a document if one is known.
-
-    Of a resumed run, the state that it had at first counts as its own.
-    """
+    """Return the state before the run that wrote a visit, with a document if one is known."""
     before = visit.before
     while before and (run_of(before.at) == run_of(visit.at) or (before.target is None and before.before)):
         before = before.before
     return before
-
-
-def _outcome(visit: Visit) -> tuple[str | None, bool]:
-    return visit.target, visit.is_copy
 
 
 def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:

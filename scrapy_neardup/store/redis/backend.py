@@ -29,7 +29,7 @@ from ...index.row_index import flips, most_flips
 from ...signature import Visit
 from .. import records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, index_key, key_of, kind_of, place_of, run_of
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, index_key, kind_of, place_of, run_of
 from .connection import Operation, Server, code, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
@@ -109,7 +109,7 @@ class RedisBackend(Server):
             self._runs = {code: run for run, code in self.names().items()}
         if place[:CODE] not in self._runs:
             raise ValueError(f"no run has the code {place[:CODE].hex()}")
-        return key_of(DOCUMENT, self._runs[place[:CODE]], int.from_bytes(place[CODE:], "big"))
+        return f"{DOCUMENT}/{self._runs[place[:CODE]]}/{int.from_bytes(place[CODE:], 'big'):06x}"
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
