@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_import_of_rows_with_anything_in_them(export: list[dict[str, Any]], tmp_
         rows[number] = changed(rows[number], data.draw(st.sampled_from(paths)), data.draw(anything))
     store = tmp_path / f"{len([*tmp_path.iterdir()])}.sqlite"
     with telling(ValueError, StoreError):
-        import_rows(str(store), "", iter(rows))
+        import_rows(str(store), "", iter(deepcopy(rows)))
     if store.exists():  # whatever was taken in can be asked for
         with closing(open_store(str(store), store_damage.detectors(), run=None)) as opened:
             store_damage.asked(opened)
