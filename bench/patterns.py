@@ -4,8 +4,8 @@
 
 Takes all compiled patterns in the modules of the package, and has each find all its matches in, and match the whole of,
 texts that repeat one or two short pieces, between beginnings and ends that may make a match fail late. A pattern is
-printed if a text of four times the size takes more than eight times as long, with the worst text; the exit code is then
-1. Linux and macOS only.
+printed if a text of four times the size takes more than eight times as long, with this text. Not every one is a fault:
+some are only ever used to match a whole text, or from its beginning, or on short names. Linux and macOS only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import importlib
 import pkgutil
 import re
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -64,15 +63,14 @@ def seconds(pattern: re.Pattern[Any], whole: bool, text: Any) -> float:
 
 
 def worst(pattern: re.Pattern[Any], size: int) -> tuple[float, str]:
-    """Return how many times as long the text that is four times as large takes, at worst, and the text."""
-    found = 0.0, ""
+    """Return how many times as long a text that is four times as large takes, and the text; the first bad one."""
     for short, long in texts(size):
         given = (short, long) if isinstance(pattern.pattern, str) else (short.encode(), long.encode())
         for whole in (False, True):
             if (first := seconds(pattern, whole, given[0])) > SLOW:
-                growth = seconds(pattern, whole, given[1]) / first
-                found = max(found, (growth, short))
-    return found
+                if (growth := seconds(pattern, whole, given[1]) / first) > GROWTH:
+                    return growth, short
+    return 0.0, ""
 
 
 def give_up(*_: object) -> None:
@@ -92,7 +90,6 @@ def main() -> None:
             bad += 1
             print(f"{name}: {growth:.0f} times as long; {text[:20]!r} … {text[-9:]!r}", flush=True)
     print(f"{len(found)} patterns, {bad} of them more than linear")
-    sys.exit(bool(bad))
 
 
 if __name__ == "__main__":
