@@ -67,9 +67,9 @@ def worst(pattern: re.Pattern[Any], size: int) -> tuple[float, str]:
     for short, long in texts(size):
         given = (short, long) if isinstance(pattern.pattern, str) else (short.encode(), long.encode())
         for whole in (False, True):
-            if (first := seconds(pattern, whole, given[0])) > SLOW:
-                if (growth := seconds(pattern, whole, given[1]) / first) > GROWTH:
-                    return growth, short
+            first = seconds(pattern, whole, given[0])
+            if first > SLOW and (growth := seconds(pattern, whole, given[1]) / first) > GROWTH:
+                return growth, short
     return 0.0, ""
 
 
