@@ -36,8 +36,8 @@ _MONEY = re.compile("price|cost|amount|salary|fee|stock|quantity|rate")
 _DATE = re.compile(r"\d{4}[-/.年]\d\d?[-/.月]\d\d?(?!\d)|(?<!\d)\d\d?[-/.]\d\d?[-/.](?:\d{4}|\d\d)(?!\d)")
 _DECIMAL = re.compile(r"\d[.,]\d")
 _FIGURE = re.compile(r"\d")
-# In a strong fact. Other values, such as "n/a" and "0", only fill a field.
-_NUMBER = re.compile(r"[1-9]|[^\W\d_].*\d|\d.*[^\W\d_]")
+# The beginning of a strong fact; others, such as "n/a" and "0", only fill a field.
+_NUMBER = re.compile(r"(?s)(?=.*\d).*(?:[1-9]|[^\W\d_])")
 _LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.I)
 _LINK_END = re.compile(r"^[a-z]+:(?=//)|[?#].*", re.I | re.S)
@@ -152,7 +152,7 @@ def brief(value: object) -> str:
 
 def _kind(field: str, written: str) -> Kind:
     by_name = _kind_by_name(field)
-    if by_name is Kind.STRONG and _NUMBER.search(written):
+    if by_name is Kind.STRONG and _NUMBER.match(written):
         return by_name
     if not _FIGURE.search(written):
         return Kind.WORDS if any(map(str.isalpha, written)) else Kind.CODE
