@@ -152,7 +152,8 @@ def test_the_quickest_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch) ->
 def run(code: str, folder: Path) -> str:
     """Run a program in a new process, without the compiled part, and with this folder for temporary files."""
     code = f"from scrapy_neardup import native; native.compiled = None\n{code}"
-    environment = {**os.environ, "TMPDIR": str(folder)}
+    jieba_warns = "ignore:pkg_resources is deprecated"  # with some versions of setuptools
+    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONWARNINGS": jieba_warns}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout
