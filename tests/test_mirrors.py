@@ -150,7 +150,7 @@ URLS = [f"http://m.example/{n}" for n in range(5000)]
 
 
 def rechecked(store: Store, share: float, run: str = "") -> list[str]:
-    store.session.run = run
+    store.run = run
     known = mirrors(store, recheck=share)
     return [url for url in URLS if known.rechecks(url)]
 
