@@ -60,13 +60,18 @@ def telling(*errors: type[Exception]) -> Iterator[None]:
 # Exports
 
 
+class Export:
+    """The rows of an export that nothing is wrong with, without the long repr of a list."""
+
+    def __init__(self, folder: Path) -> None:
+        store_damage.make(folder / "store.sqlite")
+        with export_rows(str(folder / "store.sqlite"), "") as rows:
+            self.rows: list[dict[str, Any]] = json.loads(json.dumps([*rows]))
+
+
 @pytest.fixture(scope="module")
-def export(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Return the rows of an export that nothing is wrong with."""
-    folder = tmp_path_factory.mktemp("export")
-    store_damage.make(folder / "store.sqlite")
-    with export_rows(str(folder / "store.sqlite"), "") as rows:
-        return json.loads(json.dumps([*rows]))
+def export(tmp_path_factory: pytest.TempPathFactory) -> Export:
+    return Export(tmp_path_factory.mktemp("export"))
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -93,9 +98,9 @@ numbers = st.integers(0, 10**6)
 @some
 @given(st.lists(st.tuples(numbers, numbers, anything), min_size=1, max_size=3))
 def test_import_of_rows_with_anything_in_them(
-    export: list[dict[str, Any]], tmp_path: Path, changes: list[tuple[int, int, Any]]
+    export: Export, tmp_path: Path, changes: list[tuple[int, int, Any]]
 ) -> None:
-    rows = deepcopy(export)
+    rows = deepcopy(export.rows)
     for row, place, value in changes:
         paths = [*places(rows[row % len(rows)])]
         rows[row % len(rows)] = changed(rows[row % len(rows)], paths[place % len(paths)], value)
