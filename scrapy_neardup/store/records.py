@@ -306,7 +306,8 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
     """
     try:
         format = int(stored["format"]) if stored else FORMAT
-        known = {str(name): str(scheme) for name, scheme in stored["schemes"].items()} if stored else {}
+        known = dict(stored["schemes"]) if stored else {}
+        "".join(chain.from_iterable(known.items()))  # they are strings
     except DAMAGE as error:
         raise ValueError(f"its record of schemes is damaged: {stored!r:.80}") from error
     if format != FORMAT:
@@ -314,7 +315,7 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
     for name, scheme in known.items():
         if schemes.get(name, scheme) != scheme:
             raise ValueError(
-                f"{name!r} was made as {scheme!r}, and is now {schemes[name]!r}; restore its arguments in"
+                f"{name!r} was made as {scheme!r:.80}, and is now {schemes[name]!r}; restore its arguments in"
                 " NEARDUP_DETECTORS, or begin another store with NEARDUP_STORE or NEARDUP_NAMESPACE; `scrapy neardup"
                 " dedupe FEED… -o OUT --store NEW` fills a store from feeds with texts"
             )

@@ -97,7 +97,7 @@ def _read(lines: Iterable[Line]) -> Iterator[tuple[str, Record]]:
 def _row(line: Line) -> tuple[str, Record]:
     kind = str(line.get("type"))
     if kind not in FIELDS:
-        raise ValueError(f"a row of type {kind!r}; allowed are {', '.join(FIELDS)}")
+        raise ValueError(f"a row of type {kind!r:.80}; allowed are {', '.join(FIELDS)}")
     try:
         key, record = f"{kind}/{line['key']}", [_value(line[name]) for name in FIELDS[kind]]
         if not records.is_key(key):
