@@ -128,3 +128,18 @@ def test_what_a_run_gave_before_it_was_killed_is_to_come_again(tmp_path: Path) -
         assert two.signature
         assert dedup.deliveries.is_delivered(one.signature)
         assert not dedup.deliveries.is_delivered(two.signature)
+
+
+def test_what_another_process_wrote_of_the_url_since_the_claim_is_given_too(tmp_path: Path) -> None:
+    document, path = Document(OWN, text(1)), tmp_path / "store.sqlite"
+    with Deduplicator.open(path) as first:
+        early = first.claim(document)
+        with Deduplicator.open(path) as second:
+            late = second.claim(document)
+            early.commit()
+            first.flush()
+            late.commit()
+            copy = second.claim(Document(COPY, text(1)))
+            assert copy.match
+            assert copy.match.signature.id == early.signature.id
+            assert second.deliveries.is_delivered(copy.match.signature)
