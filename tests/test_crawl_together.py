@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-import scrapy
 from site_server import Gate, Page, article, html
 
 
@@ -38,8 +37,6 @@ def both(crawl, a, b):
 def test_each_feed_has_once_what_both_met_at_the_same_time(crawl, a, b, both, twin, revisit, later):
     copies, settings = [f"{a.url}/1", f"{a.url}/2", f"{b.url}/1"], {"NEARDUP_REVISIT": revisit}
     feeds = both([f"{(a if twin == 'same' else b).url}/0", *copies], [f"{a.url}/0", *copies], settings)
-    if scrapy.version_info < (2, 15) and (twin, revisit) == ("same", "keep"):
-        pytest.xfail("the feed of the second crawl has a copy besides; why, is not known")
     assert [len(feed) for feed in feeds] == [1, 1]
     for urls in ([f"{a.url}/0", f"{b.url}/0", *copies], [*copies, f"{b.url}/0", f"{a.url}/0"]):
         assert len(crawl("ListSpider", settings, urls=urls).items) == later
