@@ -119,6 +119,9 @@ class NearDup:
         self.pages.withdraw_lost()
         await self.access.catch_up_all()
         await self._tell()
+        count = await self.access.ask(len, self.dedup)  # at the end only, since a large file takes a second to count
+        if count is not None:
+            self.set("store/documents", count)
         is_finished = reason == "finished"
         self._is_full = is_finished and self.config.revisit != "skip"
         if (is_finished or not self._run_file) and self.number("store/documents") <= MOST_COUNTED:
@@ -175,10 +178,7 @@ class NearDup:
             logger.info("The store answers again; %d items passed without a verdict so far", self._unjudged)
 
     async def _tell(self) -> None:
-        """Set the stats of the store, and log new rules."""
-        count = await self.access.ask(len, self.dedup)
-        if count is not None:
-            self.set("store/documents", count)
+        """Count and log new rules."""
         for relation, in_force in await self.access.ask(self.dedup.take_changes) or ():
             self.count("mirror_hosts/learned" if in_force else "mirror_hosts/dropped")
             level, said = (logging.INFO, "%s and %s mirror each other") if in_force else (logging.WARNING, _NO_MIRRORS)
