@@ -124,7 +124,8 @@ class NearDup:
             self.set("store/documents", count)
         is_finished = reason == "finished"
         self._is_full = is_finished and self.config.revisit != "skip"
-        if (is_finished or not self._run_file) and self.number("store/documents") <= MOST_COUNTED:
+        is_few = self.number("store/documents") <= MOST_COUNTED
+        if (is_finished or not self._run_file) and is_few and not self._is_away:
             await self._count_changes()
         if left := len(self.access.late):
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)

@@ -100,7 +100,8 @@ class Run:
         now = max(self.started, time.time())
         lost = ((self.sealed + 1, last),) if forget and last > self.sealed else ()
         paused = self.paused if forget else now
-        return replace(self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=self.forgotten + lost)
+        forgotten = tuple(dict.fromkeys(self.forgotten + lost))  # an earlier end may have been cut off
+        return replace(self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=forgotten)
 
     def with_stats(self, stats: Mapping[str, int]) -> Run:
         """Return the record with the stats of the current opening added."""

@@ -90,7 +90,12 @@ class Session:
     def hold_dead(self, names: Iterable[str]) -> list[Run]:
         """Take the locks of those of the named runs that are dead, and return their records."""
         held = [name for name in names if self._backend.hold_run(name)]
-        self.update_runs(self._backend.get(f"{RUN}/{name}" for name in held))  # they may have been closed meanwhile
+        try:
+            self.update_runs(self._backend.get(f"{RUN}/{name}" for name in held))  # some may have been closed meanwhile
+        except StoreError:
+            for name in held:
+                self._backend.release_run(name)
+            raise
         dead = [self.runs[name] for name in held if self.runs[name].closed is None]
         for name in set(held).difference(each.id for each in dead):  # not dead, but closed
             self._backend.release_run(name)
@@ -163,10 +168,9 @@ class Session:
         self._last += 1
         return f"{self.run}/{self._last:06x}"
 
-    def end(self, run: Run, last: int, *, forget: bool) -> None:
-        """Write the record of a dead run with rows up to `last` as ended; see `Run.ended`. Its own run stays open."""
-        ended = run.ended(last, forget=forget)
-        if run.id == self.run:
+    def end(self, ended: Run, last: int) -> None:
+        """Write the record of a dead run with rows up to `last`, which has ended. Its own run stays open."""
+        if ended.id == self.run:
             ended, self._last = replace(ended, closed=None), max(self._last, last)
             self.sealed = self._last
         self.save(ended)
@@ -174,15 +178,26 @@ class Session:
 
 def end(store: Store, runs: list[Run], *, keeps: bool) -> None:
     """End dead runs, whose locks this process holds, and release these locks, except that of its own run."""
-    for run in runs:
-        last = _last(store, run)
-        outcome = "are kept" if keeps else f"are forgotten: {erase(store, run.id, after=run.sealed)}"
-        store.session.end(run, last, forget=not keeps)
-        logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
+    try:
+        for run in runs:
+            last, outcome = _last(store, run), "are kept"
+            ended = run.ended(last, forget=not keeps)
+            if not keeps:
+                _tell_forgotten(store, replace(run, forgotten=ended.forgotten))
+                outcome = f"are forgotten: {erase(store, run.id, after=run.sealed)}"
+            store.session.end(ended, last)
+            logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
+        store.flush()
+    finally:
+        for run in runs:
+            if run.id != store.run:
+                store.backend.release_run(run.id)
+
+
+def _tell_forgotten(store: Store, run: Run) -> None:
+    """Write what a run loses before its rows are erased, so that they are never taken for held if this is cut off."""
+    store.session.save(run)
     store.flush()
-    for run in runs:
-        if run.id != store.run:
-            store.backend.release_run(run.id)
 
 
 # Forgetting
@@ -253,8 +268,8 @@ def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
         store.session.update_runs(store.backend.get([f"{RUN}/{name}"]))  # it may have written more
         run, count = store.session.runs[name], _counted(store, name)
         last = _last(store, run)
+        _tell_forgotten(store, replace(run, sealed=max(run.sealed, last), forgotten=((1, last),) if last else ()))
         erase(store, name)
-        store.session.save(replace(run, sealed=max(run.sealed, last), forgotten=((1, last),) if last else ()))
         store.flush()
         return count
     finally:

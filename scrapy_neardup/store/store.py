@@ -144,7 +144,8 @@ class Store:
     def find(self, signature: Signature) -> Iterable[tuple[str, Signature]]:
         """Return each candidate as a pair of detector name and document, in the order of the detectors."""
         if not (self.is_remote or signature in self._foreseen):  # a server finds the rows of all processes
-            self.refresh()
+            while self.refresh():
+                pass
         found = self._look_up(signature)
         if not (found.rows or found.near or self.lookup.own):  # as of most documents
             return ()
@@ -173,11 +174,14 @@ class Store:
         return found
 
     def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
+        """Yield the candidates among rows: for a mere look, none that are pending elsewhere on a server."""
+        is_look = self.is_remote and self._intended is not signature
         for name in self.lookup.names:
             if index := self.lookup.own.get(name):
                 documents = self._still_held(index.find(signature.fingerprints.get(name, ())))
             else:
-                documents = [self.held(row) for row in self.lookup.proposed(name, signature, found)]
+                rows = self.lookup.proposed(name, signature, found)
+                documents = [self.held(row) for row in rows if not (is_look and row.is_pending)]
             documents.sort(key=_moment)
             yield from ((name, each) for each in documents if each not in self._gone)
 
@@ -419,7 +423,7 @@ class Store:
         """Read a batch of new rows of other processes. Return whether more remain. Rows after a damaged one count."""
         rows, more = self.backend.news()
         self.urls.refresh(ahead=bool(rows) or self.is_remote)  # deletions and repeated visits are no news
-        if self.is_remote:  # a server sends no news of visits
+        if rows or self.is_remote:  # a server sends no news of visits
             self.urls.copies.clear()
         errors: list[StoreError] = []
         for row in rows:
@@ -449,8 +453,8 @@ class Store:
             self.session.update_runs([row])
         elif kind == HOST:
             self._apply_hosts([row])
-        elif kind == VISIT and (visit := self.session.load(row)):
-            self.urls.copies.pop(getattr(visit, "target", None) or "", None)
+        elif kind == VISIT:
+            self.session.load(row)  # to tell of damage
         elif kind == DOCUMENT and self.lookup.own and not row.is_pending:
             self.lookup.enter(self.held(row))
 

@@ -119,7 +119,9 @@ class Survey:
         read = {DOCUMENT: len(self._documents), VISIT: self._urls}
         for kind in counts:
             if counts[kind] != read[kind]:
-                self.note(f"{counts[kind]} {kind}s are counted, but there are {read[kind]}", _AGAIN)
+                is_less = counts[kind] < read[kind]
+                costs = "`stats` shows wrong figures" if is_less else _AGAIN
+                self.note(f"{counts[kind]} {kind}s are counted, but there are {read[kind]}", costs, harmless=is_less)
         if lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum()):
             self.note(f"{lost} visits lead to documents that do not exist", "these URLs are fetched again")
 

@@ -16,7 +16,7 @@ from threading import get_ident
 from typing import Any, ClassVar
 from weakref import WeakSet
 
-from ...index.row_index import Place
+from ...index.row_index import Place, Places
 from ..interface import Entry, Found, Question, Row, StoreError
 from ..records import COUNTED, DOCUMENT, VISIT, dump, load, postings
 from .database import NO_VISIT, RunLock, key_in, open_database, shrink, store_errors, stored_key, table_of
@@ -90,8 +90,9 @@ class SqliteBackend(MemoryBackend):
     ) -> list[Found]:
         found = super().find(questions, entries, ahead)
         for other in self._others():
-            for question, answer in zip(questions, found, strict=True):
-                other.add_unread(question, answer)
+            newest = [*map(other.index.newest, questions)]  # of all, before one of them makes it write
+            for question, places, answer in zip(questions, newest, found, strict=True):
+                other.add_unread(question, places, answer)
         return found
 
     def _others(self) -> list[SqliteBackend]:
@@ -99,9 +100,9 @@ class SqliteBackend(MemoryBackend):
         some = self._meeting if self in self._meeting else ()
         return [each for each in some if each is not self and each._place == self._place]
 
-    def add_unread(self, question: Question, found: Found) -> None:
+    def add_unread(self, question: Question, newest: Places, found: Found) -> None:
         """Add this back end's documents that another one may not have read yet: pending and new ones."""
-        keys, near = self.index.newest(question)
+        keys, near = newest
         for key, places in keys.items():
             found.rows[key] = self._with_unread(found.rows.get(key, []), places[-question.keys[key] :])
         found.near = self._with_unread(found.near, near)
