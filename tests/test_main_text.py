@@ -500,3 +500,14 @@ def test_a_long_attribute_is_kept_with_the_text_around_it() -> None:
     assert html_to_page(html).text == f"{ARTICLE[0]} {ARTICLE[1]}"
     assert root is not None
     assert [len(each.get("src", "")) for each in root.iter("img")] == [300_022]
+
+
+DEEP = 1900  # elements, just not too deep for the parser
+
+
+@pytest.mark.parametrize("around", ["<a><div>x", "<h1><div>", "<div><script></script>"])
+@pytest.mark.parametrize("beginning", ["<nav>", ""])
+def test_links_headings_and_scripts_below_many_elements(beginning: str, around: str) -> None:
+    scripts = "<script></script>" * 10_000
+    deep = whole(f"{blocks(ARTICLE)}{beginning}{around * (DEEP // 2)}{scripts}{'word ' * 20_000}")
+    assert html_to_page(deep).text.startswith(ARTICLE[0])

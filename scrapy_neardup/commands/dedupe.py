@@ -186,8 +186,10 @@ class _Job:
         rows, kept, duplicates, without = self.outcome().values()
         line = f"{plural(rows, 'row')}, {kept} kept, {plural(duplicates, 'duplicate')}"
         line += f", {without} without text" if without else ""
-        if self.documents and not self.located and self._nowhere:
-            line += "; no row has a URL, so their other fields did not count (see --url-field)"
+        if self.documents and self._nowhere:
+            some = f"of {plural(self._nowhere, 'row')} without URL, the"
+            line += f"; {some if self.located else 'no row has a URL, so their'} other fields did not count"
+            line += " (see --url-field)"
         return line
 
     def _is_dropped(self, claim: Claim) -> bool:

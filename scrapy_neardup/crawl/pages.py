@@ -408,9 +408,9 @@ class Pages:
             self._abroad[copy] = True
         elif copy:
             self._neardup.dedup.visits.keep_fetching(Document(copy))
-        elif referer and not claim.is_copy:
+        elif referer and not claim.is_copy and not (claim.match or claim).signature.repeats:
             self._leading[referer] = True
-            if self._abroad.pop(referer, None) and not (claim.match or claim).signature.repeats:
+            if self._abroad.pop(referer, None):
                 self._neardup.dedup.visits.keep_fetching(Document(referer))
 
 

@@ -42,6 +42,7 @@ class Warnings:
 
     def __init__(self, config: Config, signals: SignalManager) -> None:
         self._items = self._textless = self._located = self._homeless = 0
+        self._page = ""  # of the last item without a URL of its own
         self._documents = self._compared = self._others = 0
         # By fact: the number of documents that only this fact keeps apart from an earlier one with their text.
         self._lone: Counter[int] = Counter()
@@ -90,11 +91,12 @@ class Warnings:
         if document is None:
             return ""
         self._located += 1
-        self._homeless += not document.has_own_url
+        if not document.has_own_url:
+            self._homeless, self._page = self._homeless + 1, document.url or ""
         if not _is_most(self._homeless, self._located):
             return ""
         return (
-            f"Most items have no URL of their own: {self._homeless} of {self._located}, such as one of {document.url}."
+            f"Most items have no URL of their own: {self._homeless} of {self._located}, such as one of {self._page}."
             " So no request is skipped because of them, and `changes` lists only new and gone ones. If a field has"
             " their URL, name it in NEARDUP_URL_FIELD"
         )

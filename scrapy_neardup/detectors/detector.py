@@ -22,8 +22,7 @@ from ..settings import Config, ConfigError, detector_name
 from ..text.lexicon import Lexicon, builtin
 
 if TYPE_CHECKING:
-    from ..document import Document
-    from ..index.kinds import Equal, Index, Near
+    from ..index.kinds import Index
 
 
 def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from lxml import etree
 from w3lib.html import replace_entities, replace_tags
 
 from .. import native
-from .main_text import main_text, squeeze, text_of, weight
+from .main_text import main_text, outermost, squeeze, text_of, weight
 from .tokens import has_words
 
 _ANCHORS = " ¶#\uf0c1"  # link signs behind headings
@@ -226,7 +226,7 @@ def title_of(root: etree._Element) -> str:
     Without such a heading, return og:title, else <title>, else the first heading.
     """
     found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
-    for element in root.iter(*found):
+    for element in outermost(root, *found):
         found[element.tag].append(element)
     title = next(map(text_of, found["title"]), "")
     headings = [heading for each in found["h1"] if (heading := text_of(each).rstrip(_ANCHORS))]

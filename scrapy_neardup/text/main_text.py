@@ -27,7 +27,7 @@ may be only what the site has on every page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate, count, islice, pairwise
 from math import inf
@@ -162,6 +162,14 @@ def text_of(element: etree._Element) -> str:
     return squeeze(_string(element) if len(element) else element.text or "")
 
 
+def outermost(element: etree._Element, *tags: str) -> Iterator[etree._Element]:
+    """Yield the elements with these tags, but none within another: of nested ones, reading all would be quadratic."""
+    walker = etree.iterwalk(element, events=("start",), tag=tags)
+    for _, each in walker:
+        yield each
+        walker.skip_subtree()
+
+
 def weight(text: str) -> int:
     """Return the number of letters in `text`. A Chinese, Japanese or Korean letter counts more than one."""
     return len(text) if text.isascii() else len(text) + int((_WIDTH - 1) * len("".join(_WIDE.findall(text))))
@@ -179,18 +187,14 @@ class _LeftOut:
     def _others(self) -> tuple[int, int]:
         """The letters in short links, and those in long ones, each with the blank beside it. Scripts count as short."""
         short = long = 0
-        for inner in self._element.iter("a", "script", "style"):
+        for inner in outermost(self._element, "a", "script", "style"):
             letters = weight(text_of(inner)) + 1
             if inner.tag == "a" and letters > _LONG_LINK:
-                long += letters
+                scripts = sum(weight(text_of(each)) + 1 for each in outermost(inner, "script", "style"))
+                short, long = short + scripts, long + letters - scripts
             else:
                 short += letters
-                long -= letters if inner.tag != "a" and self._is_linked(inner) else 0
         return short, long
-
-    def _is_linked(self, script: etree._Element) -> bool:
-        """Return whether a script is within a link, which counts its letters too."""
-        return next(each.tag == "a" for each in script.iterancestors() if each.tag == "a" or each is self._element)
 
     @property
     def said(self) -> int:
@@ -384,7 +388,7 @@ class _Lines:
         if self._parts and reason[0] != _LABEL:
             self._end_line()
         self.left_out.append(_LeftOut(element, reason))
-        if self.heading < 0 and any(map(text_of, element.iter("h1"))):
+        if self.heading < 0 and any(map(text_of, outermost(element, "h1"))):
             self.heading = len(self.texts)
 
     def _close(self, element: etree._Element, tag: str, first: int) -> None:
