@@ -175,9 +175,8 @@ def _detectors(value: Any) -> tuple[Any, ...]:
         raise ValueError(_DETECTORS)
     for part in value:
         name = detector_name(part)
-        if isinstance(part, _NAMED) and (
-            not isinstance(name, str) or name not in BUILTIN_DETECTORS and "." not in name
-        ):
+        is_known = isinstance(name, str) and (name in BUILTIN_DETECTORS or "." in name)
+        if isinstance(part, _NAMED) and not is_known:
             near = get_close_matches(str(name), BUILTIN_DETECTORS, 1)
             raise ValueError(f"{_DETECTORS}, not {part!r}{f'; did you mean {near[0]!r}?' if near else ''}")
     return tuple({**part} if isinstance(part, Mapping) else part for part in value)
