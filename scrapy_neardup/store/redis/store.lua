@@ -65,7 +65,8 @@ local function find(list, entry)
   return at
 end
 
--- Adds an entry to a list. `again`: search a string first, since it may already have the entry.
+-- Adds an entry to a list. `again`: search the end of a string first, since it may already have the entry. Of long
+-- lists, such as that of a run, the rest is not read: an entry that is there twice is found once.
 local function append(name, entry, again)
   local list = ''
   if is_of_key(name) then
@@ -73,9 +74,9 @@ local function append(name, entry, again)
     if call('HSETNX', key, field, entry) == 1 then return end
     list = call('HGET', key, field)
   end
-  if list == '' and not again then return call('APPEND', root .. name, entry) end
-  if list == '' then list = call('GET', root .. name) or '' end
-  if not find(list, entry) then replace(name, list .. entry) end
+  if list ~= '' then return find(list, entry) or replace(name, list .. entry) end
+  local last = again and call('GETRANGE', root .. name, -LOOKED * #entry, -1) or ''
+  if not find(last, entry) then call('APPEND', root .. name, entry) end
 end
 
 -- Calls a function with each list of a row and the row's entry in it.
