@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -9,11 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli import refused, write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
-from helpers import asking, named, names, signature
+from helpers import asking, named, names, python, signature
 from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
@@ -83,6 +85,77 @@ def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: D
     assert len(taken) < 3000
     copy.load(everything)
     assert copy.sorted_rows() == place.sorted_rows()
+
+
+ON_A_FULL_DISK = """
+import json, os, sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from faulty import fill_up
+from helpers import text
+from scrapy.cmdline import execute
+from scrapy_neardup import Deduplicator, Document
+from test_compacting import *
+
+disk = Path(sys.argv[1])
+store, out = disk / "store.sqlite", disk / "out.jsonl"
+with Deduplicator.open(str(store)) as dedup:
+    for n in range(150):
+        dedup.claim(Document(f"http://{'a' if n < 100 else 'b'}.example/{n}", text(n))).commit()
+out.write_text("earlier")
+whole = store.read_bytes()
+for room in range(0, 500_000, int(sys.argv[2])):
+    for file in disk.iterdir():
+        if file != out:
+            file.unlink()
+    store.write_bytes(whole)
+    filler = fill_up(disk)
+    os.truncate(filler, max(0, filler.stat().st_size - room))
+    said = StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        try:
+            execute(["scrapy", "neardup", *sys.argv[3:], "--store", str(store)])
+        except SystemExit as end:
+            code = end.code
+    filler.unlink()
+    with on_disk(disk).opened(run=None) as held:
+        hosts = sorted(each.url[7] for each in held.signatures())
+    written = out.read_text() if out.exists() else ""
+    files = sorted(file.name for file in disk.iterdir() if file.suffix not in (".sqlite-shm", ".sqlite-wal"))
+    print(json.dumps([code, said.getvalue(), "".join(hosts), written, files]))
+"""
+STEP = [100_000, *slow(10_000)]  # bytes of room on the disk, from one call to the next
+
+
+def on_a_full_disk(disk: Disk, step: int, *call: str) -> list[list[Any]]:
+    """Return what each call ended with: exit code, what it said, the hosts in the store, the output and all files."""
+    made = python(ON_A_FULL_DISK, str(disk.path), str(step), *call)
+    assert made.returncode == 0, made.stderr
+    return [json.loads(line) for line in made.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("step", STEP)
+def test_forgetting_on_a_full_disk_takes_nothing_else_and_says_what_it_did(small_disk: Disk, step: int) -> None:  # noqa: F811
+    ends = on_a_full_disk(small_disk, step, "forget", "--host", "a.example")
+    assert {code for code, *_ in ends} == {0, 2}
+    for code, said, hosts, *_ in ends:
+        assert said.count("\n") == 1
+        assert ("100 documents and 100 URLs forgotten" in said) == (hosts == "b" * 50)
+        assert hosts in ("b" * 50, "a" * 100 + "b" * 50)
+        assert code == 0 or ": store " in said or "but then store " in said
+
+
+@pytest.mark.parametrize("step", STEP)
+def test_an_export_that_fills_the_disk_leaves_no_part_of_a_file(small_disk: Disk, step: int) -> None:  # noqa: F811
+    ends = on_a_full_disk(small_disk, step, "export", "-o", str(small_disk.path / "out.jsonl"))
+    assert {code for code, *_ in ends} == {0, 2}
+    for code, said, hosts, written, files in ends:
+        assert said.count("\n") == 1
+        assert hosts == "a" * 100 + "b" * 50
+        assert files == ["out.jsonl", "store.sqlite"]
+        assert (written == "earlier") if code else (written.count("\n") > 300)
+        if not code:
+            break  # the next one would have less room than it
 
 
 # Kills

@@ -18,6 +18,7 @@ from site_server import Page, article, html
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.crawl import extension
 from scrapy_neardup.store.local import writer
+from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
 COUNT = 22
 BACK = "The store answers again"
@@ -59,10 +60,11 @@ class FullDisk:
 
 
 class DamagedRows:
-    """A pipeline that damages all documents of the store once an item has come."""
+    """A pipeline that damages all rows of a kind in the store once an item has come: documents, or visits."""
 
     def __init__(self, crawler):
         self.store = crawler.settings["NEARDUP_STORE"]
+        self.kind = crawler.settings.get("DAMAGED", "text")  # the keys of visits are blobs
         self.done = False
 
     from_crawler = classmethod(lambda cls, crawler: cls(crawler))
@@ -70,7 +72,8 @@ class DamagedRows:
     def process_item(self, item):
         if not self.done:
             with closing(sqlite3.connect(self.store)) as db, db:
-                db.execute("UPDATE neardup SET value = zeroblob(50) WHERE key LIKE 'document/%'")
+                of_kind = "typeof(key) = ? AND (typeof(key) = 'blob' OR key LIKE 'document/%')"
+                db.execute(f"UPDATE neardup SET value = zeroblob(50) WHERE {of_kind}", (self.kind,))
             self.done = True
         return item
 
@@ -144,6 +147,20 @@ def test_damaged_store_stops_the_crawl(crawl, a):
     assert Path(crawl.store).read_bytes() == whole[: len(whole) // 2]
 
 
+@pytest.mark.parametrize("format", [FORMAT - 1, FORMAT + 1])
+def test_store_of_another_version_stops_the_crawl(crawl, a, format):
+    urls = pages(a, 3)
+    crawl(urls=urls)
+    with closing(sqlite3.connect(crawl.store)) as db, db:
+        [[made]] = db.execute("SELECT value FROM neardup WHERE key = ?", (MADE,))
+        other = dump(MADE, {**load(MADE, made), "format": format})
+        db.execute("UPDATE neardup SET value = ? WHERE key = ?", (other, MADE))
+    whole, since = Path(crawl.store).read_bytes(), len(a.requests)
+    assert f"its format is {format}, of another version" in refused(crawl, urls)
+    assert Path(crawl.store).read_bytes() == whole
+    assert a.asked(since=since) == []
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("common_user")
 def test_store_that_may_not_be_written_stops_the_crawl(crawl, a):
@@ -193,6 +210,25 @@ def test_items_pass_whose_originals_are_damaged(crawl, a, b):
     assert result.count("store/unjudged") == 10
     assert result.log.count("Items pass") == 1
     assert "is damaged: its checksum does not match" in result.log
+    assert "Traceback" not in result.log
+
+
+@pytest.mark.parametrize("kind", ["blob", "text"], ids=["visits", "documents"])
+def test_pages_are_fetched_whose_rows_are_damaged(crawl, a, b, kind):
+    urls, first = pages(a, 10), []
+    crawl(urls=urls)
+    for n in range(50, 53):  # which come while nothing is damaged yet
+        b.pages[f"/{n}.html"] = Page(html(article(n)))
+        first.append(f"{b.url}/{n}.html")
+    a.pages["/9.html"] = Page(status=404)  # so that the store is asked about a copy, too
+    since = len(a.requests)
+    settings = {"ITEM_PIPELINES": {"test_crawl_faults.DamagedRows": 600}, "DAMAGED": kind, "NEARDUP_REVISIT": "skip"}
+    result = crawl("OneAfterAnother", settings={**ONE_AT_A_TIME, **settings}, urls=[*first, *urls])
+    assert a.asked(since=since) == [f"/{n}.html" for n in range(10)]
+    assert sorted(result.urls) == sorted([*first, *urls[:9]])
+    assert (result.count("requests/skipped"), result.stats["test/failed/HttpError"]) == (0, 1)
+    assert result.count("store/errors") > 0
+    assert result.log.count("Items pass") == 1
     assert "Traceback" not in result.log
 
 

@@ -141,18 +141,23 @@ def test_what_a_killed_run_committed_is_kept_where_the_user_says_so(crawl, a):
     assert then.count("unique") == 30 - then.count("revisits")
 
 
-def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
-    from scrapy_neardup import Deduplicator
-
-    urls = pages(a, 30) + pages(b, 30, "b")
-    settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
-    gate = a.pages = Gate(a.pages, *paths(10, 30))
+def pause(crawl, site, urls, settings):
+    """Crawl, and stop by Ctrl+C after ten pages."""
+    gate = site.pages = Gate(site.pages, *paths(10, 30))
     process = crawl.start("ListSpider", settings, urls=urls, start=True)
     assert gate.reached.wait(60)
     process.send_signal(signal.SIGINT)
     until(lambda: "Received SIGINT" in crawl.log())
     gate.opened.set()
-    paused = crawl.finish(process)
+    return crawl.finish(process)
+
+
+def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
+    from scrapy_neardup import Deduplicator
+
+    urls = pages(a, 30) + pages(b, 30, "b")
+    settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
+    paused = pause(crawl, a, urls, settings)
     run = (tmp_path / "job" / "neardup.run").read_text()
     resumed = crawl("ListSpider", settings, urls=urls, start=True)
     assert paused.count("unique") > 0
@@ -161,6 +166,51 @@ def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
     assert not (tmp_path / "job" / "neardup.run").exists()
     with Deduplicator.open(crawl.store) as dedup:
         assert {dedup.store.run_of(s) for s in dedup.store.signatures()} == {run}
+
+
+CHANGES = [
+    {"NEARDUP_REVISIT": "skip"},
+    {"NEARDUP_DETECTORS": ["exact"]},
+    {"NEARDUP_STORE": "other.sqlite"},
+    *slow(
+        {"NEARDUP_REVISIT": "drop"},
+        {"NEARDUP_NAMESPACE": "other"},
+        {"NEARDUP_ACTION": "tag"},
+        {"NEARDUP_DETECTORS": ["imatch", "shingle"]},
+    ),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: "-".join(map(str, *change.items())))
+def test_a_paused_crawl_goes_on_with_other_settings(crawl, a, b, tmp_path, change):
+    from scrapy_neardup import Deduplicator
+
+    urls = pages(a, 30) + pages(b, 30, "b")
+    settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
+    paused = pause(crawl, a, urls, settings)
+    if "NEARDUP_STORE" in change:
+        change = {"NEARDUP_STORE": str(tmp_path / change["NEARDUP_STORE"])}
+    resumed = crawl("ListSpider", {**settings, **change}, urls=urls, start=True)
+    assert paused.count("unique") > 0
+    assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(30)}
+    assert resumed.count("store/errors") == resumed.count("errors") == 0
+    with Deduplicator.open(crawl.store, run=None) as dedup:  # what was held at the pause still is
+        assert {item["url"] for item in paused.items} <= {s.url for s in dedup.store.signatures()}
+
+
+def test_a_paused_crawl_that_can_not_go_on_so_says_it_and_goes_on_as_before(crawl, a, b, tmp_path):
+    urls = pages(a, 30) + pages(b, 30, "b")
+    settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
+    paused = pause(crawl, a, urls, settings)
+    other = {**settings, "NEARDUP_DETECTORS": [{"name": "imatch", "randomized": 3}]}
+    refused = crawl.finish(crawl.start("ListSpider", other, urls=urls, start=True))
+    assert (refused.code, refused.items) == (1, [])
+    assert refused.log.count("The crawl was not started: ") == 1
+    assert "'imatch' was made as" in refused.log
+    assert "Traceback" not in refused.log + refused.errors
+    resumed = crawl("ListSpider", settings, urls=urls, start=True)
+    assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(30)}
+    assert len(paused.items) + len(resumed.items) == 30
 
 
 @pytest.mark.slow

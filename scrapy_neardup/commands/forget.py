@@ -47,10 +47,13 @@ def run_forget(opts: argparse.Namespace, settings: BaseSettings) -> None:
     what = _selection(opts, time.time())
     config = existing(opts, settings)
     forgotten = _selected(config, what) if opts.dry_run else _forget(config, what)
-    told = f"{plural(forgotten.documents, 'document')} and {plural(forgotten.urls, 'URL')}"
-    told += " would be forgotten" if opts.dry_run else " forgotten"
+    told = _told(forgotten) + (" would be forgotten" if opts.dry_run else " forgotten")
     lines = [told if any(forgotten) else f"{told}: nothing matches"]
     print_lines(lines, {"documents": forgotten.documents, "urls": forgotten.urls}, as_json=opts.json)
+
+
+def _told(forgotten: Forgotten) -> str:
+    return f"{plural(forgotten.documents, 'document')} and {plural(forgotten.urls, 'URL')}"
 
 
 def _selected(config: Config, what: Selection) -> Forgotten:
@@ -66,13 +69,17 @@ def _forget(config: Config, what: Selection) -> Forgotten:
     try:
         forgotten = store.forget(what)
         store.stats = {"forgot/documents": forgotten.documents, "forgot/urls": forgotten.urls}
+        store.flush()
     except BaseException as error:
         store.close(clean=isinstance(error, StoreError))  # after a StoreError nothing was forgotten
         raise
     is_much = forgotten.documents * MUCH > len(store)
-    store.close()
-    if is_much:
-        compact(str(config.store))
+    try:
+        store.close()
+        if is_much:
+            compact(str(config.store))
+    except StoreError as error:
+        raise StoreError(f"{_told(forgotten)} forgotten, but then {error}") from error
     return forgotten
 
 
