@@ -19,6 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -256,10 +257,9 @@ class RowIndex:
         if last > self.last:
             rows: dict[int, Posted] = {}
             for place, keys, simhash in self._rows:
-                if isinstance(place, int):
-                    _, before, near = rows.get(place, (place, array("Q"), None))
-                    rows[place] = place, before + keys, near if simhash is None else simhash
-            self.levels.append(Level.of(self.last + 1, last, sorted(rows.values())))
+                if isinstance(place, int) and (known := rows.setdefault(place, (place, keys, simhash)))[1] is not keys:
+                    rows[place] = place, known[1] + keys, known[2] if simhash is None else simhash
+            self.levels.append(Level.of(self.last + 1, last, sorted(rows.values(), key=itemgetter(0))))
             self._keep(str)
 
     def _mergeable(self) -> list[Level]:
