@@ -312,7 +312,7 @@ class Deduplicator:
             self.visits.keep_fetching(claim.document)
             return
         with suppress(StoreError):  # the next write raises it
-            if self.store.session.others_open():  # one of them may have written of these URLs since the claim
+            if not self.store.is_remote and self.store.session.others_open():  # it may know these URLs since the claim
                 self.store.refresh()
             self.deliveries.remember(urls(claim.document), (claim.match or claim).signature)
         visit = self.visits.own(claim.document, claim.signature) if held and not claim.is_one_of_many else None
