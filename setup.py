@@ -1,4 +1,4 @@
-"""What setup.cfg cannot describe: the compiled part, and where the project lives.
+"""Build the compiled part, and name the addresses of the project, which setup.cfg cannot describe.
 
 If the part cannot be built, the Python functions are used, and the wheel is one for every system.
 """

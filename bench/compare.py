@@ -38,7 +38,7 @@ from scrapy_neardup.text.tokens import tokenize
 
 KINDS = ("1 % changed", "10 % changed", "20 % changed", "cut to 70 %", "30 % added")
 CUTS: dict[str, dict[str, Any]] = {"English": {}, "Chinese": {"analyzer": "char", "ngram": (5, 5)}}
-"""What gaoya, which takes texts, makes shingles of."""
+"""The options by which gaoya splits texts into shingles."""
 FORM = 10  # pages of one form
 Contestant = tuple[str, Callable[[Iterable[str]], Iterable["int | None"]]]
 """The package that it needs, and what returns its verdicts."""

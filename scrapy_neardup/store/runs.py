@@ -40,7 +40,7 @@ class Session:
         self.runs: dict[str, Run] = {}
         """The records of all known runs by id."""
         self.erasures = 0
-        """How often it became known that rows of a run were forgotten while the store is open."""
+        """The number of times that rows of a run were forgotten, as far as known, while the store is open."""
         self.sealed = 0
         """The highest row number of the run when this process opened it."""
         self._backend = backend

@@ -47,7 +47,7 @@ class RedisBackend(Server):
 
     def __init__(self, address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> None:
         super().__init__(address, namespace)
-        self._address, self._writes, self._hears_documents = address, writes, hears_documents
+        self._writes, self._hears_documents = writes, hears_documents
         self._runs: dict[bytes, str] = {}
         self._hearing = [["call", "SET", self.key("hears"), "1", "EX", _HEARD]] * (hears_documents and writes)
         try:

@@ -120,15 +120,11 @@ def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
     return partial(cast(Any, Sentinel)(hosts, **options).master_for, service, **login_options, db=int(database or 0))
 
 
-def keys(address: str, pattern: str) -> Iterator[bytes]:
-    """Yield the keys of a server or cluster that match a pattern. Raise StoreError if the server fails."""
-    with store_errors(named(address)), clients(address)() as client:
-        yield from client.scan_iter(match=pattern, count=1000)
-
-
 def namespaces(address: str) -> list[str]:
-    """Return the sorted namespaces on a server. Raise StoreError if the server fails."""
-    names = {key.split(b":")[1] for key in keys(address, f"{{neardup:*:{VERSION}}}*")}
+    """Return the sorted namespaces on a server or cluster. Raise StoreError if the server fails."""
+    with store_errors(named(address)), clients(address)() as client:
+        keys = client.scan_iter(match=f"{{neardup:*:{VERSION}}}*", count=1000)
+        names = {key.split(b":")[1] for key in keys}
     return sorted(unquote(name.decode(errors="replace")) for name in names)
 
 
@@ -251,7 +247,7 @@ class Server:
                 return list(answers)
 
     def _exchanged(self, batch: Sequence[Operation], requests: Sequence[Operation], codes: Sequence[bytes]) -> Any:
-        """Have the script executed, if the leases of the runs with these codes are as this process left them."""
+        """Execute the script, if the leases of the runs with these codes are as this process left them."""
         self._number += 1
         given = [batch, requests, codes, self._id, self._number, self._written]
         self._wire.send_command("EVALSHA", self._script, 1, self.root, msgpack.packb(given, use_bin_type=False))
