@@ -11,15 +11,16 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from helpers import until
+from helpers import edited, text, until
 from redis_faults import document, held, keep, keep_all, pending, reached, urls
 from redis_server import Server
 from store_kinds import ROOT
 from tcp_proxy import TcpProxy
 
-from scrapy_neardup import Deduplicator
+from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store import runs as dead
 from scrapy_neardup.store.redis.connection import code
@@ -108,6 +109,34 @@ def test_run_that_died_is_ended_by_those_that_live(server: Server, monkeypatch: 
             other.store.refresh()
         assert keep(other, 1, site="c") == ["unique"]
         assert all(run.closed for run in other.store.runs() if run.id == one.store.run)
+
+
+@pytest.mark.parametrize("claims_meanwhile", [False, True])
+def test_what_a_dead_run_loses_is_not_met_while_it_is_erased(
+    server: Server, monkeypatch: pytest.MonkeyPatch, claims_meanwhile: bool
+) -> None:
+    dead_run = Deduplicator.open(server.address)
+    with Deduplicator.open(server.address) as lives:
+
+        def visit(copy: int, dedup: Deduplicator = lives) -> str:
+            claim = dedup.claim(Document(f"http://b.example/{copy}", edited(text(1), 3 * copy)))
+            claim.commit()
+            dedup.flush()
+            return claim.verdict.status
+
+        def erase(*arguments: Any, erase: Any = dead.erase, **options: Any) -> int:
+            lives.flush()  # it hears that the run has ended, before any row is gone
+            statuses.extend(map(visit, [3] * claims_meanwhile))
+            return int(erase(*arguments, **options))
+
+        statuses: list[str] = []
+        assert [visit(1, dead_run), visit(2)] == ["unique", "duplicate"]
+        dead_run.store.backend.abandon()
+        let_lapse(server, dead_run)
+        monkeypatch.setattr(dead, "erase", erase)
+        with Deduplicator.open(server.address):
+            statuses.extend(map(visit, range(4, 7)))
+        assert statuses == ["unique", *["duplicate"] * (2 + claims_meanwhile)]
 
 
 def test_run_that_is_away_for_a_moment_is_not_ended(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

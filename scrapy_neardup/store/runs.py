@@ -160,8 +160,11 @@ class Session:
 
     def has_forgotten(self, id: str) -> bool:
         """Return whether the row with this id, `RUN/NUMBER`, was forgotten with its run."""
-        run, number = records.place_of(id)
-        return run in self.runs and any(first <= number <= last for first, last in self.runs[run].forgotten)
+        run = self.runs.get(records.run_of(id))
+        if run is None or not run.forgotten:
+            return False
+        number = records.place_of(id)[1]
+        return any(first <= number <= last for first, last in run.forgotten)
 
     def next_id(self) -> str:
         """Return the id of the next new row, `RUN/NUMBER`, in the run of this process."""

@@ -83,7 +83,7 @@ class Store:
         self._flushed = time.monotonic()
         self._held: WeakValueDictionary[str, Signature] = WeakValueDictionary()
         self._recent: deque[Signature] = deque(maxlen=RECENT)
-        self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process
+        self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process; see `_is_gone`
         self._elsewhere: WeakSet[Signature] = WeakSet()  # pending elsewhere when they were last found
         self._visited: WeakSet[Signature] = WeakSet()  # pending documents with recorded visits
         self._samples: dict[str, int] = {}  # the number of samples by host
@@ -183,7 +183,7 @@ class Store:
                 rows = self.lookup.proposed(name, signature, found)
                 documents = [self.held(row) for row in rows if not (is_look and row.is_pending)]
             documents.sort(key=_moment)
-            yield from ((name, each) for each in documents if each not in self._gone)
+            yield from ((name, each) for each in documents if not self._is_gone(each))
 
     def _still_held(self, documents: Iterable[Signature]) -> list[Signature]:
         by_key = {f"{DOCUMENT}/{each.id}": each for each in documents}
@@ -293,6 +293,10 @@ class Store:
 
     # Held documents
 
+    def _is_gone(self, signature: Signature) -> bool:
+        """Return whether a document was forgotten, though its row may still be there for a moment."""
+        return signature in self._gone or self.session.has_forgotten(signature.id)
+
     def held(self, row: Row) -> Signature:
         """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
         signature = self._held.get(row.key)
@@ -316,7 +320,7 @@ class Store:
     def of_page(self, url: str) -> list[Signature]:
         """Return the documents of a page that gave several items, oldest first; [] for any other page."""
         rows = self._rows(records.index_key("page", canonical_url(url)), MANY)
-        documents = [each for each in map(self.held, rows) if each.label and each not in self._gone]
+        documents = [each for each in map(self.held, rows) if each.label and not self._is_gone(each)]
         of_page = [each for each in documents if canonical_url(each.url or "") == canonical_url(url)]
         return sorted(of_page, key=_moment)
 
@@ -327,7 +331,8 @@ class Store:
             for row in self._samples_of(name):
                 with suppress(StoreError):
                     documents.append(self.held(row))
-        return sorted((each for each in documents if host(each.url or "") == name), key=_moment)
+        known = (each for each in documents if host(each.url or "") == name and not self._is_gone(each))
+        return sorted(known, key=_moment)
 
     def _samples_of(self, name: str) -> list[Row]:
         """Return the rows of the newest samples of a host. Cache the number of its samples."""

@@ -73,6 +73,8 @@ class Visits:
         for visit in some:
             if visit.target is None:
                 yield visit
+            elif self._session.has_forgotten(visit.target):
+                continue
             elif document := held.get(visit.target) or self._fresh.get(visit.target):
                 yield replace(visit, signature=document, url=(document.url or "") if _is_own(visit) else visit.url)
 
