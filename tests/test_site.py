@@ -141,7 +141,7 @@ def test_the_first_job_gives_what_the_readme_shows(tmp_path: Path, late: int | N
     log, rows = first_job.do(tmp_path, late)
     assert len(first_job.shown()) == 4
     assert [line for line in first_job.shown() if line not in log] == []
-    assert rows == 6
+    assert rows == 4
 
 
 def test_the_example_in_python_prints_what_it_says(tmp_path: Path) -> None:
