@@ -24,7 +24,7 @@ from scrapy_neardup.store.transfer import Imported, export_rows, import_rows
 
 URL = "http://site.example/"
 """What the URLs of `signature` begin with."""
-ROOT = "{neardup::4}"
+ROOT = "{neardup::5}"
 """What a server's keys of the namespace "" begin with."""
 
 KILLED = """

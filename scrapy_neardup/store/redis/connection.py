@@ -35,7 +35,7 @@ from ..interface import StoreError
 from ..records import DAMAGE, META, RUN
 from .address import named
 
-VERSION = 4  # the version of the layout of keys and values
+VERSION = 5  # the version of the layout of keys and values
 SECONDS = 5.0  # the timeout for connecting and for each answer
 LEASE = 10.0  # seconds without renewal after which a process counts as dead
 PAUSES = (0.1, 10.0)  # the first and the maximum number of seconds between two attempts to reconnect
@@ -87,22 +87,19 @@ def clients(address: str) -> Callable[[], Any]:
     """Return a function that creates a client for an address. Raise StoreError for an invalid address."""
     before, _, rest = address.partition("://")
     scheme, _, kind = before.replace("valkey", "redis").partition("+")
+    url = f"{scheme}://{rest}"
     retry: Any = Retry(NoBackoff(), 0)  # `Server` retries, with a new connection
     options: Any = {"protocol": 2, "socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": retry}
     try:
-        made = (_group if kind else _single)(f"{scheme}://{rest}", kind, options)
+        made = _group(url, kind, options) if kind else partial(redis.Redis.from_url, url, **options)
         if kind != "cluster":
             made().connection_pool.make_connection()  # does not connect, only checks the arguments
+        database = urlsplit(url).path.strip("/")
+        if not (kind or url.startswith("unix") or database.isdecimal() or not database):
+            raise ValueError(f"{database!r} is not the number of a database")
         return made
     except (ValueError, TypeError) as error:  # the client reads the query of the address as keyword arguments
         raise StoreError(f"store {named(address)!r}: not the address of a server: {error}") from error
-
-
-def _single(url: str, _: str, options: Any) -> Callable[[], Any]:
-    database = urlsplit(url).path.strip("/")
-    if not url.startswith("unix") and database and not database.isdecimal():
-        raise ValueError(f"{database!r} is not the number of a database")
-    return partial(redis.Redis.from_url, url, **options)
 
 
 def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
@@ -155,14 +152,14 @@ class Server:
         self._id, self._number, self._written = uuid4().hex, 0, 0
         self._connect = clients(address)
         self._client: Any = None
-        self._wire: Any = None  # a connection of the client, which itself would take 15 µs more for each call
+        self._script: Any = None
         self._away: Exception | None = None  # the error for which the server counts as down
         self._failures = 0
         self._lock, self._up, self._wakes, self._closed = Lock(), Event(), Event(), Event()
 
-    def key(self, suffix: str) -> str:
-        """Return the Redis key with this suffix in the namespace."""
-        return f"{self.root}:{suffix}"
+    def key(self, suffix: str, code: bytes = b"") -> bytes:
+        """Return the Redis key in the namespace with this suffix and, behind it, the code of a run."""
+        return f"{self.root}:{suffix}".encode() + code
 
     # Writes
 
@@ -250,8 +247,7 @@ class Server:
         """Execute the script, if the leases of the runs with these codes are as this process left them."""
         self._number += 1
         given = [batch, requests, codes, self._id, self._number, self._written]
-        self._wire.send_command("EVALSHA", self._script, 1, self.root, msgpack.packb(given, use_bin_type=False))
-        told = self._wire.read_response(disable_decoding=True)
+        told = self._script([self.root], [msgpack.packb(given, use_bin_type=False)])
         for error in (told[1], *told[2]) if told else ():
             if isinstance(error, _LOST):
                 raise error
@@ -272,22 +268,19 @@ class Server:
     # Connections
 
     def _open(self) -> None:
-        """Connect if there is no connection."""
+        """Create a client if there is none."""
         if self._closed.is_set():
             raise exceptions.ConnectionError("it was closed")
-        if not self._wire:
+        if not self._script:
             client = self._client = self._connect()
             if hasattr(client, "get_node_from_key"):  # a cluster; it would go on with half of the keys while they move
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
-            self._wire = client.connection_pool.make_connection()
-            self._wire.connect()
-            self._wire.send_command("SCRIPT", "LOAD", _SCRIPT)
-            self._script = self._wire.read_response()
+            self._script = client.register_script(_SCRIPT)
 
     def _drop(self, error: Exception | None = None) -> None:
-        wire, self._wire, self._client = self._wire, None, None
-        if wire:
-            wire.disconnect()
+        script, self._script, self._client = self._script, None, None
+        if script:
+            script.registered_client.connection_pool.disconnect()
 
     def reach(self) -> None:
         self._up.wait(LEASE)
@@ -309,7 +302,7 @@ class Server:
         return True
 
     def is_held(self, run: str) -> bool:
-        return bool(self.run(["call", "EXISTS", self.key("lease.").encode() + code(run)])[0])
+        return bool(self.run(["call", "EXISTS", self.key("lease.", code(run))])[0])
 
     def release_run(self, run: str) -> None:
         if run in self.runs:
