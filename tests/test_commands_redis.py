@@ -270,7 +270,9 @@ def test_store_of_another_version_is_left_alone(server: Server, client: redis.Re
 @pytest.mark.parametrize(
     ("suffix", "kind"), [(":meta", "meta"), (":run", "run"), (":names", "document"), (":last", "document")]
 )
-def test_keys_of_somebody_else_are_left_alone(suffix: str, kind: str, server: Server, client: redis.Redis, folder: Path) -> None:
+def test_keys_of_somebody_else_are_left_alone(
+    suffix: str, kind: str, server: Server, client: redis.Redis, folder: Path
+) -> None:
     client.rpush(ROOT + suffix, "theirs")
     before = values(client)
     with pytest.raises(StoreError, match="wrong kind of value"):

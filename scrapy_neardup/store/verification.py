@@ -20,12 +20,11 @@ import numpy as np
 
 from ..fingerprints.hashes import hash_text
 from ..progress import watched
-from . import namespaces, opened_backend, records
+from . import is_server, namespaces, opened_backend, records
 from .interface import Entry, StoreError
 from .local import database
 from .local.stored_index import files_of, fits
 from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT
-from .redis.address import is_server
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them

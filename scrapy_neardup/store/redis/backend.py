@@ -2,14 +2,14 @@
 
 All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a cluster. 5 is the version of this layout:
 
-- `:document.CODE`: a hash of the documents of a run by place, which is 8 bytes: the code of the run (32 bits), a bit that
-  is 0 and the number of the document (31 bits).
-- `:visit` and `:name`: hashes of the visits of URLs, and of those with a name. Their place is their hash, in which the
-  bit is 1.
+- `:document.CODE`: a hash of the documents of a run by place, which is 8 bytes: the code of the run (32 bits), a bit
+  that is 0 and the number of the document (31 bits).
+- `:visit` and `:name`: hashes of the visits of URLs, and of those with a name, by place: their hash, in which the bit
+  is 1.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
 - `kKEY`: the places of the rows that have an index key, oldest first. KEY is its first 48 bits.
-- `nBLOCK`: the places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and its 16
-  bits. Each document is in four such lists.
+- `nBLOCK`: the places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and its
+  16 bits. Each document is in four such lists.
 - `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the highest number of its documents.
 - `:lease.CODE`: the lease of a run, a hash of its pending documents by place. It expires unless it is renewed.
 - `:news`: a stream of written rows of runs and hosts; `:added`: one of new documents.
@@ -19,16 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from struct import pack, unpack
 from threading import Thread
 from typing import Any
+from urllib.parse import unquote
 
 from ...index.row_index import flips, most_flips
-from .. import records
+from .. import named, records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, kind_of, place_of
-from .connection import Operation, Server, code, logger, store_errors
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, kind_of, place_of, run_of
+from .connection import VERSION, Operation, Server, clients, code, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE = 4, 8  # bytes of a run's code and a place
@@ -113,19 +114,18 @@ class RedisBackend(Server):
                 for name in [run] if run else sorted(self.names()):
                     yield from self._scan_run(name)
             elif kind == VISIT:
-                yield from (Row(self._key(place), value) for place, value in self._pairs("visit", "name"))
+                pairs = chain(self._pairs("visit"), self._pairs("name"))
+                yield from (Row(self._key(place), value) for place, value in pairs)
             else:
-                rows = sorted((name.decode(), value) for name, value in self._pairs(kind))
-                chosen = run and f"{run}/"
-                yield from (Row(f"{kind}/{name}", value) for name, value in rows if name.startswith(chosen))
+                rows = sorted((f"{kind}/{name.decode()}", value) for name, value in self._pairs(kind))
+                yield from (Row(*row) for row in rows if not run or run == run_of(id_of(row[0])))
 
-    def _pairs(self, *names: str) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the pairs of hashes. Some may come twice while others are written."""
-        for name in names:
-            cursor = None
-            while cursor != b"0":
-                [[cursor, pairs]] = self.run(["call", "HSCAN", self.key(name), cursor or "0", "COUNT", AT_ONCE])
-                yield from zip(pairs[::2], pairs[1::2], strict=True)
+    def _pairs(self, name: str) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs of a hash. Some may come twice while others are written."""
+        cursor = b""
+        while cursor != b"0":
+            [[cursor, pairs]] = self.run(["call", "HSCAN", self.key(name), cursor or b"0", "COUNT", AT_ONCE])
+            yield from zip(pairs[::2], pairs[1::2], strict=True)
 
     def _scan_run(self, run: str) -> Iterator[Row]:
         [last] = self.run(["call", "HGET", self.key("last"), code(run)])
@@ -241,8 +241,13 @@ class RedisBackend(Server):
         memory = self._memory()
         return {"bytes_server": int(memory.get("used_memory", 0)), "eviction": memory["maxmemory_policy"]}
 
-    def compact(self) -> None:
-        pass
+
+def namespaces(address: str) -> list[str]:
+    """Return the sorted namespaces on a server or cluster. Raise StoreError if the server fails."""
+    with store_errors(named(address)), clients(address)() as client:
+        keys = client.scan_iter(match=f"{{neardup:*:{VERSION}}}*", count=1000)
+        names = {key.split(b":")[1] for key in keys}
+    return sorted(unquote(name.decode(errors="replace")) for name in names)
 
 
 # The arguments of the script

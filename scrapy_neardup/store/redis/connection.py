@@ -19,7 +19,7 @@ from functools import cache, partial
 from importlib.resources import files
 from threading import Event, Lock
 from typing import Any, cast
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import msgpack
@@ -31,9 +31,9 @@ from redis.connection import parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
+from .. import named
 from ..interface import StoreError
 from ..records import DAMAGE, META, RUN
-from .address import named
 
 VERSION = 5  # the version of the layout of keys and values
 SECONDS = 5.0  # the timeout for connecting and for each answer
@@ -117,14 +117,6 @@ def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
     return partial(cast(Any, Sentinel)(hosts, **options).master_for, service, **login_options, db=int(database or 0))
 
 
-def namespaces(address: str) -> list[str]:
-    """Return the sorted namespaces on a server or cluster. Raise StoreError if the server fails."""
-    with store_errors(named(address)), clients(address)() as client:
-        keys = client.scan_iter(match=f"{{neardup:*:{VERSION}}}*", count=1000)
-        names = {key.split(b":")[1] for key in keys}
-    return sorted(unquote(name.decode(errors="replace")) for name in names)
-
-
 @cache
 def code(run: str) -> bytes:
     """Return the code of a run: 4 bytes of a hash of its id. Two runs of a store can't have the same code."""
@@ -144,9 +136,9 @@ class Server:
         self.runs: dict[str, bytes] = {}
         """The codes of the runs that this process holds, by id."""
         self.held: dict[Any, Operation] = {}
-        """The operations that hold the pending documents of this process, by place."""
+        """The operations that hold the pending documents of this process, by place, and the last ones on named rows."""
         self._queue: list[Operation] = []
-        self._kept = OrderedDict[Any, Operation](), OrderedDict[Any, Operation]()  # the last operations on rows
+        self._kept = OrderedDict[Any, Operation]()  # the last operations on other rows
         self._refused: Exception | None = None  # the error of the last attempt to send the queue
         self._damage: Exception | None = None  # the first error of a write that can never succeed
         self._id, self._number, self._written = uuid4().hex, 0, 0
@@ -164,23 +156,23 @@ class Server:
     # Writes
 
     def add(self, *operations: Operation) -> None:
-        """Queue operations, and remove their documents from `held`. Raise StoreError if the queue is full."""
+        """Queue operations. Raise StoreError if the queue is full."""
         if len(self._queue) + len(operations) > MOST:
             raise StoreError(f"more than {MOST:,} rows wait for the server")
         self._queue += operations
         for operation in operations:
-            self.held.pop(operation[1], None)
             self.remember(operation)
 
     def remember(self, operation: Operation) -> None:
         """Remember an operation as the last one on its row, to repeat it if the server loses the row."""
         name, row, value, *_ = operation
-        kept = self._kept[name == "set" and row.startswith((RUN, META))]  # few, so none of them is left out
-        kept.pop(row, None)
+        self.held.pop(row, None)
+        self._kept.pop(row, None)
         if name != "drop" and value is not False:
-            kept[row] = operation
-        if len(self._kept[0]) > REMEMBERED:
-            self._kept[0].popitem(last=False)
+            is_held = name == "hold" or (name == "set" and row.startswith((RUN, META)))  # few, so none is left out
+            (self.held if is_held else self._kept)[row] = operation
+        if len(self._kept) > REMEMBERED:
+            self._kept.popitem(last=False)
 
     def flush(self, *, wait: bool) -> None:
         if wait or self._queue:
@@ -260,10 +252,9 @@ class Server:
             why = f"since its lease of {LEASE:.0f} seconds expired"
             raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
         logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
-        rows, named = self._kept
+        again = (*self.held.values(), *self._kept.values())
         # Another process may have changed a row with a name meanwhile.
-        again = [[*row[:3], False, True] if row[0] == "set" else row for row in (*named.values(), *rows.values())]
-        self._queue[:0] = [*again, *self.held.values()]
+        self._queue[:0] = [[*each[:3], False, True] if each[0] == "set" else each for each in again]
 
     # Connections
 

@@ -18,9 +18,11 @@ local KEPT = 100000 -- entries of a stream
 -- number of its last call.
 local function lease(place) return root .. ':lease.' .. sub(place, 1, CODE) end
 
+local function is_document(place) return byte(place, CODE + 1) < 128 end
+
 -- Returns the hash that has the row at a place.
 local function rows(place)
-  if byte(place, CODE + 1) < 128 then return root .. ':document.' .. sub(place, 1, CODE) end
+  if is_document(place) then return root .. ':document.' .. sub(place, 1, CODE) end
   return root .. (byte(place) < 128 and ':visit' or ':name')
 end
 
@@ -95,12 +97,13 @@ end
 
 -- Writes the row of a document or visit. `others`: the keys that it lacks if it is pending or written.
 function operations.row(place, value, keys, simhash, others)
-  local old, run, row = call('HGET', rows(place), place), sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
+  local old = call('HGET', rows(place), place)
   if old == value then return end
   call('HSET', rows(place), place, value)
   local is_known = call('HDEL', lease(place), place) == 1 or old
   each_list(append, place, is_known and others or keys, is_known and '' or simhash)
-  if old or row >= 0x80000000 then return end -- not a new document
+  if old or not is_document(place) then return end
+  local run, row = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
   if row > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, row) end
   announce(':added', 'document', place)
 end
