@@ -16,15 +16,14 @@ from redis_server import server
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.detectors import Detector
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.store import Store, open_store
+from scrapy_neardup.store import Store, is_server, open_store
 from scrapy_neardup.store.local.database import key_in
-from scrapy_neardup.store.redis.address import is_server
 from scrapy_neardup.store.redis.connection import code
 from scrapy_neardup.store.transfer import Imported, export_rows, import_rows
 
 URL = "http://site.example/"
 """What the URLs of `signature` begin with."""
-ROOT = "{neardup::4}"
+ROOT = "{neardup::5}"
 """What a server's keys of the namespace "" begin with."""
 
 KILLED = """

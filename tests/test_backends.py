@@ -473,7 +473,8 @@ def test_compact_changes_no_answer(place: Place) -> None:
     backend.flush(wait=True)
     backend.write([], [Entry(each.key, each.record) for each in rows[::2]])
     backend.flush(wait=True)
-    backend.compact()
+    if isinstance(backend, SqliteBackend):
+        backend.compact()
     assert find(backend, 7, 40) == of(*rows[1::2])
     assert near(backend, rows[3].postings.simhash or 0, 0) == [rows[3].key]
     assert all(isinstance(each, int | str) for each in backend.describe().values())
@@ -511,6 +512,6 @@ def test_damaged_postings_are_told(place: Place, key: str, value: bytes) -> None
     if key == "n":
         backend.run(["call", "SET", root + b"n\0\0\0", value])
     else:
-        backend.run(["call", "SET", root + b"k\0\0\0", value])
+        backend.run(["call", "SET", root + b"k" + 6 * b"\0", value])
     with pytest.raises(StoreError, match="stats --check"):
         backend.find([Question({0: 1}, 0, 3)])

@@ -14,8 +14,7 @@ from store_inputs import Keys
 from store_kinds import ROOT, Place, commit, fill_numbered, held, on_disk, on_server
 from tiers import slow
 
-from scrapy_neardup.store import Selection, Store, StoreError, open_store, runs
-from scrapy_neardup.store.redis.address import named
+from scrapy_neardup.store import Selection, Store, StoreError, named, open_store, runs
 from scrapy_neardup.store.redis.connection import Server
 
 

@@ -69,10 +69,11 @@ def held(open_at: Callable[..., RedisBackend], address: str) -> list[str]:
 Opens = Callable[..., RedisBackend]
 
 
-def bucket(backend: RedisBackend, key: int) -> bytes:
-    """Return the name of the bucket of an index key."""
-    packed = key.to_bytes(8, "big")
-    return f"{backend.root}k".encode() + packed[:2] + bytes([packed[2] & 0xC0])
+def spoil(server: Server, backend: RedisBackend, key: int) -> None:
+    """Put something else in place of the list of an index key."""
+    name = backend.root.encode() + b"k" + key.to_bytes(8, "big")[:6]
+    server.tell("DEL", name)
+    server.tell("HSET", name, "x", "y")
 
 
 def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: TcpProxy, open_at: Opens) -> None:
@@ -222,7 +223,7 @@ def test_run_whose_lease_lapsed_goes_on(server: Server, open_at: Opens, caplog: 
     one, two = document(1, 11), document(2, 12)
     backend.write([one])
     assert claim(backend, two).is_held
-    server.tell("DEL", backend.key("lease.").encode() + code("run"))
+    server.tell("DEL", backend.key("lease.", code("run")))
     assert not other.is_held("run")
     assert claim(other, document(1, 12, run="other")).is_held  # what the dead hold is held no more
     assert other.hold_run("run")
@@ -377,9 +378,7 @@ def test_one_damaged_key_keeps_no_other_row_from_being_written(server: Server, o
     backend = open_at(server.address)
     backend.write([document(1, 11)])
     backend.flush(wait=True)
-    spoiled = bucket(backend, key_of(12))
-    server.tell("DEL", spoiled)
-    server.tell("SET", spoiled, "x")
+    spoil(server, backend, key_of(12))
     backend.write([document(n, 10 + n) for n in range(2, 6)])
     with pytest.raises(StoreError, match="stats --check"):
         backend.flush(wait=True)
@@ -390,8 +389,7 @@ def test_one_damaged_key_keeps_no_other_row_from_being_written(server: Server, o
 def test_a_damaged_key_costs_a_row_no_other_key(server: Server, open_at: Opens) -> None:
     backend = open_at(server.address)
     row = document(1, *range(11, 17), simhash=5)
-    spoiled = bucket(backend, key_of(13))
-    server.tell("SET", spoiled, "x")
+    spoil(server, backend, key_of(13))
     backend.write([row])
     with pytest.raises(StoreError, match="stats --check"):
         backend.flush(wait=True)

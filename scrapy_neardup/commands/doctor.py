@@ -20,9 +20,8 @@ from .. import native
 from ..detectors.detector import build_detectors
 from ..settings import Config, ConfigError
 from ..stats import plural
-from ..store import Store, StoreError, open_store
+from ..store import Store, StoreError, is_server, named, open_store
 from ..store.local.database import check_file
-from ..store.redis.address import is_server, named
 from .options import add_json, add_store, with_store
 from .output import print_lines, print_result
 from .stats import died

@@ -25,8 +25,7 @@ from ..feeds.text_rows import json_text
 from ..items import item_document
 from ..settings import Config, ConfigError
 from ..stats import plural
-from ..store import StoreError, check_kind
-from ..store.redis.address import is_server
+from ..store import StoreError, check_kind, is_server
 from ..text.urls import canonical_url
 from .terminal import shown
 

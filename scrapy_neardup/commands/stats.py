@@ -14,9 +14,8 @@ from scrapy.settings import BaseSettings
 from ..detectors import Detector
 from ..detectors.detector import build_detectors
 from ..stats import plural, sized
-from ..store import Store, StoreError, open_store
+from ..store import Store, StoreError, named, open_store
 from ..store.records import Run
-from ..store.redis.address import named
 from ..store.verification import verify
 from .options import add_json, add_store, existing, existing_store
 from .output import Moment, print_lines, print_result

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from types import ModuleType
 
 from ..detectors.detector import Detector
 from ..progress import watched
@@ -12,10 +14,23 @@ from .interface import Backend, Selection, StoreError
 from .local import database
 from .local.memory import MemoryBackend
 from .lookup import Lookup
-from .redis.address import KINDS, check_client, is_server, named
 from .store import Store
 
 __all__ = ["Selection", "Store", "StoreError", "check_kind", "compact", "open_store"]
+
+SCHEMES = ("redis", "rediss", "valkey", "valkeys")
+KINDS = (*SCHEMES, *(f"{scheme}+{kind}" for scheme in SCHEMES for kind in ("sentinel", "cluster")), "unix")
+
+
+def is_server(address: str) -> bool:
+    """Return whether an address is the URL of a server, such as `redis://localhost`."""
+    return address.partition("://")[0] in KINDS and "://" in address
+
+
+def named(address: str) -> str:
+    """Return an address or a path for display, with passwords hidden."""
+    hidden = re.sub(r"(://[^:@]*:).*@", r"\1***@", address)  # up to the last @, since an invalid password may have one
+    return re.sub(r"(password=)[^&]*", r"\1***", hidden) if "://" in address else address
 
 
 def check_kind(address: str) -> None:
@@ -53,13 +68,23 @@ def open_backend(address: str, namespace: str, *, writes: bool, hears_documents:
     """
     check_kind(address)
     if is_server(address):
-        check_client(address)
-        from .redis.backend import RedisBackend
-
-        return RedisBackend(address, namespace, writes=writes, hears_documents=hears_documents)
+        backend: Backend = _server(address).RedisBackend(
+            address, namespace, writes=writes, hears_documents=hears_documents
+        )
+        return backend
     from .local.sqlite import SqliteBackend
 
     return SqliteBackend(address, namespace=namespace, writes=writes)
+
+
+def _server(address: str) -> ModuleType:
+    """Return the module of the back end on a server. Raise StoreError if the client library is not installed."""
+    try:
+        from .redis import backend
+    except ImportError:
+        advice = "needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
+        raise StoreError(f"store {named(address)!r} {advice}") from None
+    return backend
 
 
 @contextmanager
@@ -75,16 +100,18 @@ def opened_backend(address: str, namespace: str, *, writes: bool) -> Iterator[Ba
 def namespaces(address: str) -> list[str]:
     """Return the namespaces of a store, which may be damaged. Raise StoreError if it can't be opened."""
     if is_server(address):
-        check_client(address)
-        from .redis.connection import namespaces as on_server
-
-        return on_server(address)
+        return list(_server(address).namespaces(address))
     with closing(database.open_database(os.path.realpath(address), writes=False, check=False)) as db:
         return list(database.namespaces(db))
 
 
 def compact(address: str) -> None:
-    """Give unused space back to the system. Other processes may use the store meanwhile."""
-    for namespace in watched(names := namespaces(address), "namespaces", len(names)):
-        with opened_backend(address, namespace, writes=True) as backend:
+    """Give unused space of a file back to the system. Other processes may use the store meanwhile."""
+    from .local.sqlite import SqliteBackend
+
+    for namespace in watched(names := [] if is_server(address) else namespaces(address), "namespaces", len(names)):
+        backend = SqliteBackend(address, namespace=namespace)
+        try:
             backend.compact()
+        finally:
+            backend.abandon()

@@ -95,7 +95,7 @@ class Backend(Protocol):
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         """Yield all rows of a kind, including unwritten rows; of documents and host news, also those of one run.
 
-        Documents in a file or on a server are sorted by key.
+        Documents in a file or on a server are sorted by key. Visits may come twice while others are written.
         """
 
     def find(
@@ -152,9 +152,6 @@ class Backend(Protocol):
 
     def describe(self) -> dict[str, object]:
         """Return figures about the back end by name, such as sizes in bytes."""
-
-    def compact(self) -> None:
-        """Give unused space back to the system. Other processes may use the store meanwhile."""
 
     def abandon(self) -> None:
         """Close the back end at once, as if the process died. Unflushed rows are lost."""

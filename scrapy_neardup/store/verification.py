@@ -9,7 +9,7 @@ import os
 import sqlite3
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,17 +20,14 @@ import numpy as np
 
 from ..fingerprints.hashes import hash_text
 from ..progress import watched
-from . import namespaces, opened_backend, records
+from . import is_server, namespaces, opened_backend, records
 from .interface import Entry, StoreError
 from .local import database
 from .local.stored_index import files_of, fits
 from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT
-from .redis.address import is_server
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
-# The types of keys on a server.
-_TYPES = {**dict.fromkeys(("names", "last", "counts", "run", "meta", "host"), "hash"), "news": "stream"}
 _REFUSED, _AGAIN = "the store is refused", "an item that needs it passes without a verdict, or its page is stored again"
 _REMEDY = "restore a backup of the store, delete its damaged rows (see docs/store.md), or begin another one"
 
@@ -75,7 +72,7 @@ class Survey:
         self._is_readable, self._has_schemes = True, False
         self._runs: set[str] = set()
         self._writers: set[str] = set()
-        self._documents, self._targets, self._urls = array("Q"), array("Q"), 0
+        self._documents, self._targets = array("Q"), array("Q")
 
     def note(self, what: str, costs: str, example: object = "", *, harmless: bool = False) -> None:
         """Add a finding, or count it once more. The first example is kept."""
@@ -101,27 +98,17 @@ class Survey:
             self._writers.add(records.run_of(records.origin(key, record)))
         if kind == DOCUMENT:
             self._documents.append(hash_text(record.id))
-        elif kind == VISIT:
-            self._urls += not record.name
-            self._targets.extend([hash_text(record.target)] if record.target is not None else [])
+        elif kind == VISIT and record.target is not None:
+            self._targets.append(hash_text(record.target))
 
-    def compare(self, counts: Mapping[str, int]) -> None:
-        """If all rows of the namespace could be read, compare them with each other, and their numbers with these.
-
-        No process may write meanwhile.
-        """
+    def compare(self) -> None:
+        """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile."""
         if not self._is_readable:
             return
         if self._runs and not self._has_schemes:
             self.note("the record of the schemes of the store is missing", _REFUSED)
         for run in sorted(self._writers - self._runs):
             self.note("records of runs are missing", "`export` and `stats` leave out the rows of these runs", run)
-        read = {DOCUMENT: len(self._documents), VISIT: self._urls}
-        for kind in counts:
-            if counts[kind] != read[kind]:
-                is_less = counts[kind] < read[kind]
-                costs = "`stats` shows wrong figures" if is_less else _AGAIN
-                self.note(f"{counts[kind]} {kind}s are counted, but there are {read[kind]}", costs, harmless=is_less)
         if lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum()):
             self.note(f"{lost} visits lead to documents that do not exist", "these URLs are fetched again")
 
@@ -166,7 +153,7 @@ def _verify_file(address: str, survey: Survey) -> None:
             survey.begin(name)
             for key, record in _records(watched(_rows_of_file(db, table), "rows")):
                 survey.add(key, record)
-            survey.compare({})
+            survey.compare()
     survey.begin("")
     try:  # in a small file, a single damaged row prevents it
         database.open_database(path, writes=False).close()
@@ -218,10 +205,6 @@ def _verify_server(address: str, survey: Survey) -> None:
 
 
 def _verify_namespace(backend: Any, survey: Survey) -> None:
-    types = backend.run(*(["call", "TYPE", backend.key(name)] for name in _TYPES))
-    for (name, wanted), found in zip(_TYPES.items(), types, strict=True):
-        if found.decode() not in (wanted, "none"):
-            survey.note(f"key {backend.key(name)!r} is a {found.decode()}, not a {wanted}", _REFUSED)
     rows = _records(watched(_rows_of_server(backend), "rows"))
     while some := [*islice(rows, AT_ONCE)]:
         for key, record in some:
@@ -231,9 +214,8 @@ def _verify_namespace(backend: Any, survey: Survey) -> None:
         for key in _lacking(backend, again):
             survey.note("rows are missing in their index", _AGAIN, repr(key))
     try:
-        counts = {kind: backend.size(kind) for kind in (DOCUMENT, VISIT)}
         if not (backend.news()[0] or any(map(backend.is_held, backend.names()))):  # no run is or was open meanwhile
-            survey.compare(counts)
+            survey.compare()
     except (StoreError, *DAMAGE) as error:
         survey.note(str(error), _REFUSED)
 

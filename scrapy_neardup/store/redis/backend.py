@@ -1,43 +1,41 @@
 """The back end on a server. Lookups and writes are one atomic script on the server, `store.lua`.
 
-All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a cluster. 4 is the version of this layout:
+All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a cluster. 5 is the version of this layout:
 
-- `rPLACE`: the row of a document or visit. PLACE is its place, 8 bytes: for a document the code of its run (32 bits), a
-  bit that is 0 and its number (31 bits), for a visit its hash, in which this bit is 1.
+- `:document.CODE`: a hash of the documents of a run by place, which is 8 bytes: the code of the run (32 bits), a bit
+  that is 0 and the number of the document (31 bits).
+- `:visit` and `:name`: hashes of the visits of URLs, and of those with a name, by place: their hash, in which the bit
+  is 1.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
-- `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
-  the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
-  instead, and the bucket has '' in its place.
-- `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
-  its 16 bits. Each document is in four such lists.
+- `kKEY`: the places of the rows that have an index key, oldest first. KEY is its first 48 bits.
+- `nBLOCK`: the places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and its
+  16 bits. Each document is in four such lists.
 - `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the highest number of its documents.
-- `:counts`: a hash with the numbers of documents and of visits of URLs.
 - `:lease.CODE`: the lease of a run, a hash of its pending documents by place. It expires unless it is renewed.
-- `:news`: a stream of written rows of runs and hosts, and of documents while `:hears` exists.
+- `:news`: a stream of written rows of runs and hosts; `:added`: one of new documents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from struct import pack, unpack
 from threading import Thread
 from typing import Any
+from urllib.parse import unquote
 
 from ...index.row_index import flips, most_flips
-from ...signature import Visit
-from .. import records
+from .. import named, records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, index_key, kind_of, place_of, run_of
-from .connection import Operation, Server, code, logger, store_errors
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, kind_of, place_of, run_of
+from .connection import VERSION, Operation, Server, clients, code, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE = 4, 8  # bytes of a run's code and a place
 MANY = 255  # the maximum number of rows of a key that the script returns, sent as one byte
 AT_ONCE = 500  # rows to read at a time
-NEWS = 2000  # entries of the stream to read at a time
-_HEARD = 86_400  # seconds for which new documents are announced after a process last asked for them
+NEWS = 2000  # entries of a stream to read at a time
 
 
 class RedisBackend(Server):
@@ -47,13 +45,12 @@ class RedisBackend(Server):
 
     def __init__(self, address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> None:
         super().__init__(address, namespace)
-        self._writes, self._hears_documents = writes, hears_documents
+        self._writes = writes
         self._runs: dict[bytes, str] = {}
-        self._hearing = [["call", "SET", self.key("hears"), "1", "EX", _HEARD]] * (hears_documents and writes)
+        self._heard = dict.fromkeys(["news", *["added"] * hears_documents], b"0")  # the last entry read of each stream
         try:
-            latest = ["call", "XREVRANGE", self.key("news"), "+", "-", "COUNT", 1]
-            told, *_ = self.run(latest, *self._hearing, checks=writes)
-            self._heard = told[0][0] if told and isinstance(told, list) else b"0"
+            latest = self.run(*(["call", "XREVRANGE", self.key(each), "+", "-", "COUNT", 1] for each in self._heard))
+            self._heard.update((each, told[0][0]) for each, told in zip(self._heard, latest, strict=True) if told)
             memory = self._memory() if writes else {}
             if memory.get("maxmemory", "0") != "0" and (policy := memory["maxmemory_policy"]) != "noeviction":
                 advice = "a full server deletes documents; set its maxmemory-policy to noeviction instead of"
@@ -113,20 +110,22 @@ class RedisBackend(Server):
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
-            if kind in (VISIT, DOCUMENT):
+            if kind == DOCUMENT:
                 for name in [run] if run else sorted(self.names()):
-                    yield from self._scan_visits(name) if kind == VISIT else self._scan_run(name)
+                    yield from self._scan_run(name)
+            elif kind == VISIT:
+                pairs = chain(self._pairs("visit"), self._pairs("name"))
+                yield from (Row(self._key(place), value) for place, value in pairs)
             else:
-                [rows] = self.run(["call", "HGETALL", self.key(kind)])
-                for name, value in sorted(zip(rows[::2], rows[1::2], strict=True)):
-                    if not run or name.decode().partition("/")[0] == run:
-                        yield Row(f"{kind}/{name.decode()}", value)
+                rows = sorted((f"{kind}/{name.decode()}", value) for name, value in self._pairs(kind))
+                yield from (Row(*row) for row in rows if not run or run == run_of(id_of(row[0])))
 
-    def _scan_visits(self, run: str) -> Iterator[Row]:
-        """Yield the visits whose state a run saw first. Those that another run has seen since are listed there too."""
-        for row in self._rows_at(self._places(index_key("run", run))):
-            if isinstance(row.value, bytes) and run_of(records.load(row.key, row.value).at) == run:
-                yield row
+    def _pairs(self, name: str) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs of a hash. Some may come twice while others are written."""
+        cursor = b""
+        while cursor != b"0":
+            [[cursor, pairs]] = self.run(["call", "HSCAN", self.key(name), cursor or b"0", "COUNT", AT_ONCE])
+            yield from zip(pairs[::2], pairs[1::2], strict=True)
 
     def _scan_run(self, run: str) -> Iterator[Row]:
         [last] = self.run(["call", "HGET", self.key("last"), code(run)])
@@ -183,7 +182,9 @@ class RedisBackend(Server):
 
     def size(self, kind: str) -> int:
         with store_errors(self.name):
-            return int(self.run(["call", "HGET", self.key("counts"), kind])[0] or 0)
+            codes = self.names().values()
+            names = [self.key("visit")] if kind == VISIT else [self.key("document.", code) for code in codes]
+            return sum(self.run(*(["call", "HLEN", name] for name in names)))
 
     def count(self, key: int) -> int:
         return len(self._places(key))
@@ -207,26 +208,24 @@ class RedisBackend(Server):
 
     def _writing(self, entry: Entry) -> Operation:
         """Return the operation that writes a row."""
-        kind, value = kind_of(entry.key), records.dump(entry.key, entry.record)
-        if kind in NAMED:
+        value = records.dump(entry.key, entry.record)
+        if (kind := kind_of(entry.key)) in NAMED:
             return ["set", entry.key, value, kind != META and not entry.keeps_place]
-        place, keys, simhash = located(entry)
-        _, _, _, known, *same = self.held.get(place, (None, None, None, b""))
-        others = keys.removeprefix(known) if same == [simhash] else b"" if entry.keeps_place else False
-        return ["row", place, value, keys, simhash, others, kind == DOCUMENT]
+        row, keys, simhash = located(entry)
+        known = self.held[row][3] if row in self.held else b""
+        return ["row", row, value, keys, simhash, b"" if entry.keeps_place else keys.removeprefix(known)]
 
     def news(self) -> tuple[list[Row], bool]:
         with store_errors(self.name):
-            later = ["call", "XRANGE", self.key("news"), b"(" + self._heard, "+", "COUNT", NEWS]
-            told, *_ = self.run(later, *self._hearing)
-            news = dict.fromkeys((kind.decode(), name) for _, (kind, name) in told)
+            later = [[self.key(each), b"(" + heard, "+", "COUNT", NEWS] for each, heard in self._heard.items()]
+            told = self.run(*(["call", "XRANGE", *each] for each in later))
+            news = dict.fromkeys((kind.decode(), name) for each in told for _, (kind, name) in each)
             rows = [*self._get_named([f"{kind}/{name.decode()}" for kind, name in news if kind in NAMED])]
-            if self._hears_documents:
-                documents = self._rows_at(name for kind, name in news if kind == DOCUMENT)
-                rows += [row for row in documents if not row.is_pending]
-            if told:  # set last, so that a failure above loses no news
-                self._heard = told[-1][0]
-            return rows, len(told) == NEWS
+            documents = self._rows_at(name for kind, name in news if kind == DOCUMENT)
+            rows += [row for row in documents if not row.is_pending]
+            # Set last, so that a failure above loses no news.
+            self._heard.update((name, each[-1][0]) for name, each in zip(self._heard, told, strict=True) if each)
+            return rows, any(len(each) == NEWS for each in told)
 
     # The store as a whole
 
@@ -242,8 +241,13 @@ class RedisBackend(Server):
         memory = self._memory()
         return {"bytes_server": int(memory.get("used_memory", 0)), "eviction": memory["maxmemory_policy"]}
 
-    def compact(self) -> None:
-        pass
+
+def namespaces(address: str) -> list[str]:
+    """Return the sorted namespaces on a server or cluster. Raise StoreError if the server fails."""
+    with store_errors(named(address)), clients(address)() as client:
+        keys = client.scan_iter(match=f"{{neardup:*:{VERSION}}}*", count=1000)
+        names = {key.split(b":")[1] for key in keys}
+    return sorted(unquote(name.decode(errors="replace")) for name in names)
 
 
 # The arguments of the script
@@ -265,8 +269,6 @@ def _packed(keys: Sequence[int]) -> bytes:
 def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
     keys, simhash = entry.postings
-    if isinstance(entry.record, Visit):
-        keys = [*keys, index_key("run", run_of(entry.record.at))]
     return place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
 
 

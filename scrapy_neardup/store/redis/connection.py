@@ -19,7 +19,7 @@ from functools import cache, partial
 from importlib.resources import files
 from threading import Event, Lock
 from typing import Any, cast
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import msgpack
@@ -31,11 +31,11 @@ from redis.connection import parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
+from .. import named
 from ..interface import StoreError
 from ..records import DAMAGE, META, RUN
-from .address import named
 
-VERSION = 4  # the version of the layout of keys and values
+VERSION = 5  # the version of the layout of keys and values
 SECONDS = 5.0  # the timeout for connecting and for each answer
 LEASE = 10.0  # seconds without renewal after which a process counts as dead
 PAUSES = (0.1, 10.0)  # the first and the maximum number of seconds between two attempts to reconnect
@@ -87,22 +87,19 @@ def clients(address: str) -> Callable[[], Any]:
     """Return a function that creates a client for an address. Raise StoreError for an invalid address."""
     before, _, rest = address.partition("://")
     scheme, _, kind = before.replace("valkey", "redis").partition("+")
+    url = f"{scheme}://{rest}"
     retry: Any = Retry(NoBackoff(), 0)  # `Server` retries, with a new connection
     options: Any = {"protocol": 2, "socket_timeout": SECONDS, "socket_connect_timeout": SECONDS, "retry": retry}
     try:
-        made = (_group if kind else _single)(f"{scheme}://{rest}", kind, options)
+        made = _group(url, kind, options) if kind else partial(redis.Redis.from_url, url, **options)
         if kind != "cluster":
             made().connection_pool.make_connection()  # does not connect, only checks the arguments
+        database = urlsplit(url).path.strip("/")
+        if not (kind or url.startswith("unix") or database.isdecimal() or not database):
+            raise ValueError(f"{database!r} is not the number of a database")
         return made
     except (ValueError, TypeError) as error:  # the client reads the query of the address as keyword arguments
         raise StoreError(f"store {named(address)!r}: not the address of a server: {error}") from error
-
-
-def _single(url: str, _: str, options: Any) -> Callable[[], Any]:
-    database = urlsplit(url).path.strip("/")
-    if not url.startswith("unix") and database and not database.isdecimal():
-        raise ValueError(f"{database!r} is not the number of a database")
-    return partial(redis.Redis.from_url, url, **options)
 
 
 def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
@@ -118,14 +115,6 @@ def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
     if not service:
         raise ValueError("the name of the service is missing, as in redis+sentinel://HOST:26379/SERVICE")
     return partial(cast(Any, Sentinel)(hosts, **options).master_for, service, **login_options, db=int(database or 0))
-
-
-def namespaces(address: str) -> list[str]:
-    """Return the sorted namespaces on a server or cluster. Raise StoreError if the server fails."""
-    with store_errors(named(address)), clients(address)() as client:
-        keys = client.scan_iter(match=f"{{neardup:*:{VERSION}}}*", count=1000)
-        names = {key.split(b":")[1] for key in keys}
-    return sorted(unquote(name.decode(errors="replace")) for name in names)
 
 
 @cache
@@ -147,43 +136,43 @@ class Server:
         self.runs: dict[str, bytes] = {}
         """The codes of the runs that this process holds, by id."""
         self.held: dict[Any, Operation] = {}
-        """The operations that hold the pending documents of this process, by place."""
+        """The operations that hold the pending documents of this process, by place, and the last ones on named rows."""
         self._queue: list[Operation] = []
-        self._kept = OrderedDict[Any, Operation](), OrderedDict[Any, Operation]()  # the last operations on rows
+        self._kept = OrderedDict[Any, Operation]()  # the last operations on other rows
         self._refused: Exception | None = None  # the error of the last attempt to send the queue
         self._damage: Exception | None = None  # the first error of a write that can never succeed
         self._id, self._number, self._written = uuid4().hex, 0, 0
         self._connect = clients(address)
         self._client: Any = None
-        self._wire: Any = None  # a connection of the client, which itself would take 15 µs more for each call
+        self._script: Any = None
         self._away: Exception | None = None  # the error for which the server counts as down
         self._failures = 0
         self._lock, self._up, self._wakes, self._closed = Lock(), Event(), Event(), Event()
 
-    def key(self, suffix: str) -> str:
-        """Return the Redis key with this suffix in the namespace."""
-        return f"{self.root}:{suffix}"
+    def key(self, suffix: str, code: bytes = b"") -> bytes:
+        """Return the Redis key in the namespace with this suffix and, behind it, the code of a run."""
+        return f"{self.root}:{suffix}".encode() + code
 
     # Writes
 
     def add(self, *operations: Operation) -> None:
-        """Queue operations, and remove their documents from `held`. Raise StoreError if the queue is full."""
+        """Queue operations. Raise StoreError if the queue is full."""
         if len(self._queue) + len(operations) > MOST:
             raise StoreError(f"more than {MOST:,} rows wait for the server")
         self._queue += operations
         for operation in operations:
-            self.held.pop(operation[1], None)
             self.remember(operation)
 
     def remember(self, operation: Operation) -> None:
         """Remember an operation as the last one on its row, to repeat it if the server loses the row."""
         name, row, value, *_ = operation
-        kept = self._kept[name == "set" and row.startswith((RUN, META))]  # few, so none of them is left out
-        kept.pop(row, None)
+        self.held.pop(row, None)
+        self._kept.pop(row, None)
         if name != "drop" and value is not False:
-            kept[row] = operation
-        if len(self._kept[0]) > REMEMBERED:
-            self._kept[0].popitem(last=False)
+            is_held = name == "hold" or (name == "set" and row.startswith((RUN, META)))  # few, so none is left out
+            (self.held if is_held else self._kept)[row] = operation
+        if len(self._kept) > REMEMBERED:
+            self._kept.popitem(last=False)
 
     def flush(self, *, wait: bool) -> None:
         if wait or self._queue:
@@ -250,8 +239,7 @@ class Server:
         """Execute the script, if the leases of the runs with these codes are as this process left them."""
         self._number += 1
         given = [batch, requests, codes, self._id, self._number, self._written]
-        self._wire.send_command("EVALSHA", self._script, 1, self.root, msgpack.packb(given, use_bin_type=False))
-        told = self._wire.read_response(disable_decoding=True)
+        told = self._script([self.root], [msgpack.packb(given, use_bin_type=False)])
         for error in (told[1], *told[2]) if told else ():
             if isinstance(error, _LOST):
                 raise error
@@ -264,30 +252,26 @@ class Server:
             why = f"since its lease of {LEASE:.0f} seconds expired"
             raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
         logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
-        rows, named = self._kept
+        again = (*self.held.values(), *self._kept.values())
         # Another process may have changed a row with a name meanwhile.
-        again = [[*row[:3], False, True] if row[0] == "set" else row for row in (*named.values(), *rows.values())]
-        self._queue[:0] = [*again, *self.held.values()]
+        self._queue[:0] = [[*each[:3], False, True] if each[0] == "set" else each for each in again]
 
     # Connections
 
     def _open(self) -> None:
-        """Connect if there is no connection."""
+        """Create a client if there is none."""
         if self._closed.is_set():
             raise exceptions.ConnectionError("it was closed")
-        if not self._wire:
+        if not self._script:
             client = self._client = self._connect()
             if hasattr(client, "get_node_from_key"):  # a cluster; it would go on with half of the keys while they move
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
-            self._wire = client.connection_pool.make_connection()
-            self._wire.connect()
-            self._wire.send_command("SCRIPT", "LOAD", _SCRIPT)
-            self._script = self._wire.read_response()
+            self._script = client.register_script(_SCRIPT)
 
     def _drop(self, error: Exception | None = None) -> None:
-        wire, self._wire, self._client = self._wire, None, None
-        if wire:
-            wire.disconnect()
+        script, self._script, self._client = self._script, None, None
+        if script:
+            script.registered_client.connection_pool.disconnect()
 
     def reach(self) -> None:
         self._up.wait(LEASE)
@@ -309,7 +293,7 @@ class Server:
         return True
 
     def is_held(self, run: str) -> bool:
-        return bool(self.run(["call", "EXISTS", self.key("lease.").encode() + code(run)])[0])
+        return bool(self.run(["call", "EXISTS", self.key("lease.", code(run))])[0])
 
     def release_run(self, run: str) -> None:
         if run in self.runs:

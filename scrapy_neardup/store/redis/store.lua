@@ -5,19 +5,26 @@
 -- Returns nothing if another process holds a run, or if data were lost. Otherwise: the error of an operation that can
 -- never succeed, the error that ended the operations, the answers to requests, and 1 if the call counts as written.
 local call, sub, byte, concat, reply = redis.call, string.sub, string.byte, table.concat, redis.error_reply
-local root, rows, damage, writes = KEYS[1], KEYS[1] .. 'r', false, false
+local root, damage, writes = KEYS[1], false, false
 local given, asked, codes, id, number, written = unpack(cmsgpack.unpack(ARGV[1]))
 local operations, requests = {}, {}
 local CODE, PLACE, KEY, ENTRY = 4, 8, 8, 16 -- bytes of a run's code, a place, a key, a place with SimHash
-local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the bucket into a full hash table
 local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
 local WIDE, CROWD, NEAREST = 1024, 64, 16 -- max. entries of a block to look at, near ones among them, and answers
 local ONES = { [0] = 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4 } -- bits that are set in a number
-local KEPT = 100000 -- entries of the stream of news
+local KEPT = 100000 -- entries of a stream
 
 -- Returns the lease of the run of a place: a hash of pending documents by place. '' has the id of the holder and the
 -- number of its last call.
 local function lease(place) return root .. ':lease.' .. sub(place, 1, CODE) end
+
+local function is_document(place) return byte(place, CODE + 1) < 128 end
+
+-- Returns the hash that has the row at a place.
+local function rows(place)
+  if is_document(place) then return root .. ':document.' .. sub(place, 1, CODE) end
+  return root .. (byte(place) < 128 and ':visit' or ':name')
+end
 
 for _, code in ipairs(codes) do
   local holder = call('HGET', lease(code), '') or ''
@@ -34,56 +41,29 @@ local function attempt(work, ...)
   damage = reply(text)
 end
 
--- Lists of the index: `k` with 6 bytes of a key names the list of its places, oldest first; `n` with a block of a
--- SimHash that of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small
--- hash. If the field is '', the list is a string too.
-local function is_of_key(name) return byte(name) == 107 end
-
-local function bucket(name)
-  return root .. sub(name, 1, 3) .. string.char(byte(name, 4) - byte(name, 4) % 64), sub(name, 4)
-end
+-- Lists of the index, which are strings: `k` with 6 bytes of a key names that of its places, oldest first; `n` with a
+-- block of a SimHash that of places with SimHashes. A place that is there twice is found once.
+local function append(name, entry) call('APPEND', root .. name, entry) end
 
 -- Returns a list, or its end from a negative offset.
 local function read(name, from)
-  local list = is_of_key(name) and call('HGET', bucket(name))
-  return list and list ~= '' and list or call('GETRANGE', root .. name, from or 0, -1)
-end
-
-local function replace(name, list)
-  local is_string = not is_of_key(name) or #list > SHORT
-  if is_of_key(name) then
-    local key, field = bucket(name)
-    if list == '' then call('HDEL', key, field) else call('HSET', key, field, is_string and '' or list) end
-  end
-  if is_string and list ~= '' then call('SET', root .. name, list) else call('DEL', root .. name) end
+  local list = call('GETRANGE', root .. name, from or 0, -1)
+  assert(#list % PLACE == 0, 'bad argument: a list has a part of an entry')
+  return list
 end
 
 -- Returns the position of an entry in a list, or nil.
-local function find(list, entry)
-  local at = string.find(list, entry, 1, true)
+local function find(list, entry, from)
+  local at = string.find(list, entry, from, true)
   while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
   return at
 end
 
--- Adds an entry to a list. `again`: search the end of a string first, since it may already have the entry. Of long
--- lists, such as that of a run, the rest is not read: an entry that is there twice is found once.
-local function append(name, entry, again)
-  local list = ''
-  if is_of_key(name) then
-    local key, field = bucket(name)
-    if call('HSETNX', key, field, entry) == 1 then return end
-    list = call('HGET', key, field)
-  end
-  if list ~= '' then return find(list, entry) or replace(name, list .. entry) end
-  local last = again and call('GETRANGE', root .. name, -LOOKED * #entry, -1) or ''
-  if not find(last, entry) then call('APPEND', root .. name, entry) end
-end
-
 -- Calls a function with each list of a row and the row's entry in it.
-local function each_list(work, place, keys, simhash, again)
-  for at = 1, #keys, KEY do attempt(work, 'k' .. sub(keys, at, at + 5), place, again) end
+local function each_list(work, place, keys, simhash)
+  for at = 1, #keys, KEY do attempt(work, 'k' .. sub(keys, at, at + 5), place) end
   for at = 1, #simhash, 2 do
-    attempt(work, 'n' .. string.char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash, again)
+    attempt(work, 'n' .. string.char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash)
   end
 end
 
@@ -91,11 +71,15 @@ local gone = {} -- entries of dropped rows that are still in a list, by the name
 
 -- Removes entries from a list, which is written once, even for many dropped rows.
 local function cut(name, entries)
-  local list, cuts, parts, from = read(name), {}, {}, 1
-  for _, entry in ipairs(entries) do cuts[#cuts + 1] = find(list, entry) end
-  table.sort(cuts)
-  for _, at in ipairs(cuts) do parts[#parts + 1], from = sub(list, from, at - 1), at + #entries[1] end
-  replace(name, concat(parts) .. sub(list, from))
+  local list = read(name)
+  for _, entry in ipairs(entries) do
+    local at = find(list, entry)
+    while at do
+      list = sub(list, 1, at - 1) .. sub(list, at + #entry)
+      at = find(list, entry, at)
+    end
+  end
+  if list == '' then call('DEL', root .. name) else call('SET', root .. name, list) end
 end
 
 local function cut_all()
@@ -103,7 +87,7 @@ local function cut_all()
   gone = {}
 end
 
-local function announce(kind, name) call('XADD', root .. ':news', 'MAXLEN', '~', KEPT, '*', kind, name) end
+local function announce(stream, kind, name) call('XADD', root .. stream, 'MAXLEN', '~', KEPT, '*', kind, name) end
 
 -- Holds a document as pending, unless it is pending already, or its run is not held.
 function operations.hold(place, value, keys, simhash)
@@ -111,31 +95,23 @@ function operations.hold(place, value, keys, simhash)
   each_list(append, place, keys, simhash)
 end
 
--- Counts a document or the visit of a URL that came or went. The visit of a name has the highest bit.
-local function count(place, change)
-  local kind = byte(place, CODE + 1) < 128 and 'document' or byte(place) < 128 and 'visit'
-  if kind then pcall(call, 'HINCRBY', root .. ':counts', kind, change) end
-end
-
--- Writes the row of a document or visit. `others`: the keys that it lacks if it is pending or written, or false.
-function operations.row(place, value, keys, simhash, others, is_news)
-  local old = call('SET', rows .. place, value, 'GET')
+-- Writes the row of a document or visit. `others`: the keys that it lacks if it is pending or written.
+function operations.row(place, value, keys, simhash, others)
+  local old = call('HGET', rows(place), place)
   if old == value then return end
-  if not old then count(place, 1) end
+  call('HSET', rows(place), place, value)
   local is_known = call('HDEL', lease(place), place) == 1 or old
-  if is_known and others then keys, simhash = others, '' end
-  each_list(append, place, keys, simhash, is_known)
+  each_list(append, place, is_known and others or keys, is_known and '' or simhash)
+  if old or not is_document(place) then return end
   local run, row = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
-  local is_last = row < 0x80000000 and row > tonumber(call('HGET', root .. ':last', run) or -1) -- not of a visit
-  if is_last then call('HSET', root .. ':last', run, row) end
-  if is_news and not (old and others) and call('EXISTS', root .. ':hears') == 1 then announce('document', place) end
+  if row > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, row) end
+  announce(':added', 'document', place)
 end
 
 -- Deletes a document or visit; with `if_pending`, only a pending document.
 function operations.drop(place, keys, simhash, if_pending)
   if if_pending and call('HEXISTS', lease(place), place) == 0 then return end
-  if call('DEL', rows .. place) == 1 then count(place, -1) end
-  call('HDEL', lease(place), place)
+  for _, name in ipairs({ rows(place), lease(place) }) do call('HDEL', name, place) end
   each_list(function(name, entry)
     gone[name] = gone[name] or {}
     table.insert(gone[name], entry)
@@ -147,7 +123,7 @@ function operations.set(key, value, is_news, if_missing)
   local kind, name = key:match('(.-)/(.*)')
   if value then call(if_missing and 'HSETNX' or 'HSET', root .. ':' .. kind, name, value)
   else call('HDEL', root .. ':' .. kind, name) end
-  if is_news then announce(kind, name) end
+  if is_news then announce(':news', kind, name) end
 end
 
 -- Requests
@@ -168,7 +144,7 @@ local known, told, holds = {}, {}, true -- `holds` is false once a document coul
 -- Returns whether a row exists at a place, and adds the row to the answer: place, value, 1 if pending.
 local function take(place)
   if known[place] == nil then
-    local row = call('GET', rows .. place)
+    local row = call('HGET', rows(place), place)
     local value = row or call('HGET', lease(place), place)
     known[place] = value ~= false
     if value then told[#told + 1], told[#told + 2], told[#told + 3] = place, value, row and 0 or 1 end
@@ -205,7 +181,6 @@ local function near(blocks, simhash, most, own)
   local far, found, nearest, bytes = {}, {}, {}, { byte(simhash, 1, 8) }
   for block = 1, #blocks, 3 do
     local list = #found < CROWD and read('n' .. sub(blocks, block, block + 2), -ENTRY * WIDE) or ''
-    assert(#list % ENTRY == 0, 'bad argument: a list has a part of an entry')
     for at = #list - ENTRY + 1, 1, -ENTRY do
       if #found >= CROWD then break end
       local bits = distance(list, at, bytes, most)
