@@ -11,7 +11,6 @@ with the meta of a detour loses what belongs to the detour.
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -33,8 +32,6 @@ from ..text.urls import canonical_url, host, is_private
 
 if TYPE_CHECKING:
     from .extension import NearDup
-
-logger = logging.getLogger(__name__)
 
 KEY = "neardup"  # the meta key of tickets
 MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
@@ -66,6 +63,8 @@ class Ticket(NamedTuple):
     @classmethod
     def of(cls, request: Request) -> Ticket:
         """Return the ticket of a request; a blank one if it has none that counts."""
+        if KEY not in request.meta:  # as of most requests
+            return cls(request.url)
         kept = _kept(request)
         is_own = kept.url in (request.url, *redirects(request)[0][:1])
         return kept if is_own else cls(request.url, inherited=kept.inherited)
@@ -100,8 +99,11 @@ def redirects(request: Request) -> tuple[list[str], list[object]]:
 
     Redirects in meta that the spider copied from a response are left out.
     """
-    meta, before = request.meta, _kept(request).inherited
-    return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
+    meta = request.meta
+    if "redirect_urls" not in meta:  # as in that of most requests
+        return [], []
+    before = _kept(request).inherited
+    return list(meta["redirect_urls"])[before:], list(meta.get("redirect_reasons", ()))[before:]
 
 
 def disown(request: Request) -> None:
@@ -253,13 +255,10 @@ class Tickets:
     async def _release(self) -> None:
         """Send a request for each missing document, unless another process has delivered the document meanwhile."""
         asked = list(self._waiting)
-        try:
+        with self._neardup.handled(self, "skipped requests, which are sent after all"):
             for document in await self._neardup.access.ask(self._delivered, asked) or ():
                 self.let_go(document)
-        except Exception:  # no error of the plugin may lose the requests
-            logger.exception("Skipped requests are sent after all, since an error prevents the check for their content")
-        finally:
-            self._is_asking = False
+        self._is_asking = False
         for document in filter(self._waiting.__contains__, asked):
             requests = self._waiting.pop(document)
             count = len(requests) if document in self._tried else 1
