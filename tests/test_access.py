@@ -140,7 +140,7 @@ def test_what_came_while_the_server_was_away_is_taken_in_later(neardup: NearDup,
 
     neardup.advisers.append(told := Told())
     asyncio.run(asyncio.wait_for(work(), 30))
-    assert neardup.number("store/errors") > 0
+    assert neardup.stats.get_value("neardup/store/errors") > 0
     assert len(neardup.dedup) == 15
     assert sorted(told.urls, key=str) == sorted((each.url for each in documents()[:30]), key=str)
     held = list(neardup.dedup.store.signatures())

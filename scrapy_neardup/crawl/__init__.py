@@ -13,9 +13,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
-from scrapy.utils.conf import closest_scrapy_cfg, get_config
-from scrapy.utils.project import inside_project
+from scrapy.utils.project import data_path
 
 from ..settings import STORE_NAME, ConfigError
 
@@ -66,20 +66,12 @@ def default_store(settings: BaseSettings) -> Path:
 
     Raise ConfigError if JOBDIR is not set either.
     """
-    folder = _data_folder() or settings.get("JOBDIR")
-    if not folder:
+    try:
+        return Path(data_path(STORE_NAME))
+    except NotConfigured:
+        if folder := settings.get("JOBDIR"):
+            return Path(folder, STORE_NAME)
         raise ConfigError(
             "NEARDUP_STORE = None is not allowed, since there is no scrapy.cfg to mark the project's folder (as on "
             "scrapyd); allowed is a path or the address of a server. Or set JOBDIR: the store is then created in it"
-        )
-    return Path(folder, STORE_NAME)
-
-
-def _data_folder() -> Path | None:
-    """Return the folder in which Scrapy's `data_path` puts files, without creating it; None if it is unknown."""
-    if not inside_project():
-        return Path(".scrapy")
-    if folder := get_config().get("datadir", "default", fallback=""):
-        return Path(folder)
-    file = closest_scrapy_cfg()
-    return Path(file).parent / ".scrapy" if file else None
+        ) from None

@@ -125,14 +125,9 @@ class NearDup:
         self.pages.withdraw_lost()
         await self.pages.catch_up_all()
         await self._tell()
-        count = await self.access.ask(len, self.dedup)  # at the end only, since a large file takes a second to count
-        if count is not None:
-            self.set("store/documents", count)
         is_finished = reason == "finished"
         self._is_full = is_finished and self.config.revisit != "skip"
-        is_few = self.number("store/documents") <= MOST_COUNTED
-        if (is_finished or not self._run_file) and is_few and not self._is_away:
-            await self._count_changes()
+        await self._count_held(with_changes=is_finished or not self._run_file)
         if left := len(self.pages.late):
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)
         self.log_summary()
@@ -156,9 +151,9 @@ class NearDup:
     def _run_stats(self) -> dict[str, int]:
         """Return the stats to store with the run, without their prefix, and the marks of the run."""
         stats = {name: value for name, value in self.stats.get_stats().items() if isinstance(value, int)}
-        marks = {AUDIT: self.config.action == AUDIT, FULL: self._is_full}
         ours = {name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)}
-        return {**ours, **{mark: 1 for mark, is_set in marks.items() if is_set}}
+        marks = {AUDIT: int(self.config.action == AUDIT), FULL: int(self._is_full)}
+        return ours | {mark: 1 for mark in marks if marks[mark]}
 
     def sync(self) -> None:
         """Flush the store and read the rows of other processes, unless an earlier sync is still running."""
@@ -193,14 +188,17 @@ class NearDup:
             level, said = (logging.INFO, "%s and %s mirror each other") if in_force else (logging.WARNING, _NO_MIRRORS)
             logger.log(level, said, *relation.sites)
 
-    async def _count_changes(self) -> None:
-        """Set the stats of the changes that this run found, and log them."""
-        counts = await self.access.ask(self._changes)
-        if counts is None:
+    async def _count_held(self, *, with_changes: bool) -> None:
+        """Set the stats of the held documents and of the changes that this run found, and log the changes."""
+        count = await self.access.ask(len, self.dedup)  # at the end only, since a large file takes a second to count
+        if count is None:
             return
-        for kind, count in counts.items():
-            self.stats.set_value(f"{PREFIX}{CHANGES}{kind}", count)
-        logger.info("Changes: %s%s", in_words(counts), "" if "gone" in counts else f". {NOT_FULL}")
+        self.stats.set_value(f"{PREFIX}store/documents", count)
+        is_counted = with_changes and count <= MOST_COUNTED and not self._is_away
+        if counts := await self.access.ask(self._changes) if is_counted else None:
+            for kind, number in counts.items():
+                self.stats.set_value(f"{PREFIX}{CHANGES}{kind}", number)
+            logger.info("Changes: %s%s", in_words(counts), "" if "gone" in counts else f". {NOT_FULL}")
 
     def _changes(self) -> dict[str, int]:
         store = self.dedup.store
@@ -253,17 +251,9 @@ class NearDup:
         """Count in Scrapy's stats."""
         self.stats.inc_value(PREFIX + name, by)
 
-    def set(self, name: Stat, value: float) -> None:
-        """Set a value in Scrapy's stats."""
-        self.stats.set_value(PREFIX + name, value)
-
-    def number(self, name: Stat) -> int:
-        """Return a count; 0 if there is none."""
-        return int(self.stats.get_value(PREFIX + name, 0))
-
     def log_summary(self) -> None:
         """Log the summary line of the crawl, with the rate since the last summary."""
-        before, self._summed = self._summed, self.number("documents")
+        before, self._summed = self._summed, self.stats.get_value(f"{PREFIX}documents", 0)
         began, self._summed_at = self._summed_at, time.monotonic()
         rate = None if self._is_closing else round((self._summed - before) * 60 / (self._summed_at - began))
         logger.info(summary(self.stats.get_stats(), rate), extra={"spider": self.crawler.spider})

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
@@ -80,10 +80,10 @@ class Page:
         """Return whether a document has the URL of this page, or one that redirected to it."""
         return not {document.url, *document.aliases}.isdisjoint(self.all_urls)
 
-    def fetch(self, response: Response, started: float) -> Fetch:
-        """Return the fetch of an item, computed once for all items. `started` is the start of the run."""
+    def fetch(self, response: Response) -> Fetch:
+        """Return the fetch of the items, computed once."""
         self._fetch = self._fetch or self._fetched(response)
-        return self._fetch._replace(gives_one=self.gives_one, clock=Clock(started, time.time()))
+        return self._fetch
 
     def _fetched(self, response: Response) -> Fetch:
         encoding = response.encoding if isinstance(response, TextResponse) else None
@@ -118,23 +118,22 @@ def _tree(response: Response) -> Tree | None:
     return Tree(html, root, layout(elements(html))) if isinstance(root, etree._Element) else None
 
 
+@dataclass(eq=False, slots=True)
 class ItemInHand:
     """An item on its way through the pipelines."""
 
-    __slots__ = ("_lost", "claim", "has_ended", "is_judged", "late", "outer", "page", "response")
-
-    def __init__(
-        self, response: Response | None, page: Page | None, outer: ItemInHand | None, lost: deque[Claim]
-    ) -> None:
-        """`outer` is the item that a pipeline was processing when that pipeline sent this item. `lost` collects claims
-        without an outcome."""
-        self.response = response
-        self.page = page
-        self.outer = outer
-        self.claim: Claim | None = None  # which is to be settled
-        self.late: Document | None = None  # which is to be claimed later, since the store did not answer
-        self.is_judged = self.has_ended = False
-        self._lost = lost
+    response: Response | None
+    page: Page | None
+    outer: ItemInHand | None
+    """The item that a pipeline was processing when that pipeline sent this item."""
+    lost: deque[Claim]
+    """Collects claims without an outcome."""
+    claim: Claim | None = None
+    """The claim that is to be settled."""
+    late: Document | None = None
+    """The document that is to be claimed later, since the store did not answer."""
+    is_judged: bool = False
+    has_ended: bool = False
 
     def take_claim(self) -> Claim | None:
         """Return the claim, which the caller settles."""
@@ -144,7 +143,7 @@ class ItemInHand:
     def lose(self, _: object = None) -> None:
         """Add the claim of an item without an outcome to `lost`. Call this when no signal can arrive any more."""
         if claim := self.take_claim():
-            self._lost.append(claim)
+            self.lost.append(claim)
 
     __del__ = lose
 
@@ -226,7 +225,8 @@ class Pages:
         """Return the fetch of an item; an empty one if it is unknown."""
         if item.page is None or item.response is None:
             return Fetch()
-        return item.page.fetch(item.response, self._dedup.deliveries.started)
+        clock = Clock(self._dedup.deliveries.started, time.time())
+        return item.page.fetch(item.response)._replace(gives_one=item.page.gives_one, clock=clock)
 
     # The outcome of an item
 

@@ -37,7 +37,7 @@ KEY = "neardup"  # the meta key of tickets
 MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
 RESTORED, RECHECK, AFTER_ALL = "restored", "recheck", "sent after all"  # why it is sent although a skip was advised
 MOST = 10_000  # the maximum number of held requests; if there are more, the oldest are sent
-MOST_GONE = 100_000  # the maximum number of remembered URLs and hosts that failed
+MOST_FAILED = 100_000  # the maximum number of remembered URLs, hosts and reasons that failed; the oldest are forgotten
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
 _AS_IS = ("dont_redirect", "dont_retry")  # meta keys of a detour from a mirror to the original host
 # Meta keys that are secret, or useless on another host.
@@ -216,8 +216,7 @@ class Tickets:
         self._tried: WeakSet[Signature] = WeakSet()
         self._count = 0
         self._is_asking = False
-        self._gone: LocalCache[str, bool] = LocalCache(MOST_GONE)
-        self._wrong: LocalCache[str, bool] = LocalCache(MOST)
+        self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, reasons for skips
         neardup.crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
 
     # Held requests
@@ -227,7 +226,7 @@ class Tickets:
         self._waiting.setdefault(document, []).append((request, size))
         self._count += 1
         while self._count > MOST:
-            self._send(self._waiting.popitem(last=False)[1])
+            self._send(next(iter(self._waiting)))
 
     def let_go(self, document: Signature) -> None:
         """Drop the requests that were skipped for a document, after the document was delivered."""
@@ -245,11 +244,10 @@ class Tickets:
         self._count = 0
 
     def _spider_idle(self) -> None:
-        if self._is_asking:
-            raise DontCloseSpider
-        if self._waiting:
+        if self._waiting and not self._is_asking:
             self._is_asking = True
             deferred_from_coro(self._release())
+        if self._is_asking:
             raise DontCloseSpider
 
     async def _release(self) -> None:
@@ -260,12 +258,8 @@ class Tickets:
                 self.let_go(document)
         self._is_asking = False
         for document in filter(self._waiting.__contains__, asked):
-            requests = self._waiting.pop(document)
-            count = len(requests) if document in self._tried else 1
+            self._send(document, None if document in self._tried else 1)
             self._tried.add(document)
-            if requests[count:]:
-                self._waiting[document] = requests[count:]
-            self._send(requests[:count])
 
     def _delivered(self, documents: Iterable[Signature]) -> list[Signature]:
         dedup = self._neardup.dedup
@@ -273,8 +267,12 @@ class Tickets:
             pass
         return list(filter(dedup.deliveries.is_delivered, documents))
 
-    def _send(self, requests: Iterable[tuple[Request, int]]) -> None:
-        for request, size in requests:
+    def _send(self, document: Signature, most: int | None = None) -> None:
+        """Send the requests that were skipped for a document; no more than `most` of them."""
+        requests = self._waiting.pop(document)
+        if later := requests[len(requests) if most is None else most :]:
+            self._waiting[document] = later
+        for request, size in requests[:most]:
             self._count -= 1
             self._neardup.count("requests/sent_after_all")
             _ticket_for(request, AFTER_ALL).put(request)
@@ -295,7 +293,7 @@ class Tickets:
         request is a recheck.
         """
         reason, least = _reason(advice), self._neardup.config.recheck
-        if reason in self._wrong:
+        if reason in self._failed:
             return True
         share = max(least, advice.recheck) if least and advice.action == SKIP else 0.0
         if not is_in_share(request.url, self._neardup.dedup.store.run, share):
@@ -308,17 +306,17 @@ class Tickets:
         """Note that a recheck returned content that is not held. Its reason causes no more skips in this run."""
         self._neardup.count("requests/wrongly_skipped")
         if ticket.tested:
-            self._wrong[ticket.tested] = True
+            self._failed[ticket.tested] = True
 
     # Dead links
 
     def note_gone(self, url: str, *, with_host: bool = False) -> None:
-        """Note that a URL, or its whole host, failed. The oldest are forgotten."""
-        self._gone[_place(url) if with_host else canonical_url(url)] = True
+        """Note that a URL, or its whole host, failed."""
+        self._failed[_place(url) if with_host else canonical_url(url)] = True
 
     def is_gone(self, url: str) -> bool:
         """Return whether a URL or its host failed in this crawl."""
-        return canonical_url(url) in self._gone or _place(url) in self._gone
+        return canonical_url(url) in self._failed or _place(url) in self._failed
 
 
 def is_in_share(url: str, run: str, share: float) -> bool:
