@@ -8,7 +8,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 
 from scrapy_neardup import Claim
-from scrapy_neardup.crawl.doors import Adviser, item_judged, request_skipped
+from scrapy_neardup.crawl import Adviser, item_judged, request_skipped
 from scrapy_neardup.crawl.extension import NearDup
 from scrapy_neardup.crawl.tickets import detour
 from scrapy_neardup.mirrors.advice import REDIRECT, SKIP, STOP, Advice

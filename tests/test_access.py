@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 from helpers import edited, text
 from redis_server import Server
+from scrapy import signals
+from scrapy.utils.spider import DefaultSpider
+from scrapy.utils.test import get_crawler
 
-from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup import Claim, Deduplicator, Document
+from scrapy_neardup.crawl import Adviser
+from scrapy_neardup.crawl.extension import NearDup
 from scrapy_neardup.crawl.workers import AT_ONCE, Access
 
 COUNT = 40
@@ -94,31 +99,62 @@ def test_who_waits_for_a_claim_hears_of_its_end(ask) -> None:
     assert ask(work) == "committed"
 
 
-def test_what_came_while_the_server_was_away_is_taken_in_later(ask, server) -> None:
-    async def work(access: Access) -> int:
+class Told(Adviser):
+    """Notes the visits that it is told of."""
+
+    def __init__(self) -> None:
+        self.urls: list[str | None] = []
+
+    def visited(self, claim: Claim) -> None:
+        self.urls.append(claim.document.url)
+
+
+@pytest.fixture
+def neardup(server: Server) -> Iterator[NearDup]:
+    """Return the state of a crawl that is not started."""
+    crawler = get_crawler(settings_dict={"NEARDUP_STORE": server.address})
+    crawler.spider = DefaultSpider.from_crawler(crawler)
+    neardup = NearDup.from_crawler(crawler)
+    neardup.pages.connect()
+    yield neardup
+    neardup.dedup.close()
+    neardup.access.close()
+
+
+def passes(neardup: NearDup, document: Document) -> None:
+    """Have an item pass that the store could not judge."""
+    neardup.pages.take({}).late = document
+    neardup.crawler.signals.send_catch_log(signals.item_scraped, item={}, response=None)
+
+
+def test_what_came_while_the_server_was_away_is_taken_in_later(neardup: NearDup, server: Server) -> None:
+    async def work() -> None:
         server.kill()
-        assert await access.ask(ask.dedup.store.resolve, "http://a.example/1") is None
         for each in documents()[:30]:
-            access.take_in_later(each)
-        assert not await access.catch_up()
+            passes(neardup, each)
+        assert not await neardup.pages.catch_up()
         server.start()
-        while access.late:
-            await access.catch_up()
+        while neardup.pages.late:
+            await neardup.pages.catch_up()
             await asyncio.sleep(0.05)
-        return len(ask.dedup)
 
-    assert ask(work) == 15
-    assert ask.errors
+    neardup.advisers.append(told := Told())
+    asyncio.run(asyncio.wait_for(work(), 30))
+    assert neardup.stats.get_value("neardup/store/errors") > 0
+    assert len(neardup.dedup) == 15
+    assert sorted(told.urls, key=str) == sorted((each.url for each in documents()[:30]), key=str)
+    held = list(neardup.dedup.store.signatures())
+    assert all(map(neardup.dedup.deliveries.is_delivered, held))
 
 
-def test_late_documents_for_which_the_time_has_not_come_hold_up_no_others(ask, server) -> None:
-    async def work(access: Access) -> int:
+def test_late_documents_for_which_the_time_has_not_come_hold_up_no_others(neardup: NearDup, server: Server) -> None:
+    async def work() -> None:
         with Deduplicator.open(server.address) as other:
             for each in documents()[: 2 * AT_ONCE : 2]:
                 other.claim(each)
             for each in documents()[::2]:
-                access.take_in_later(each)
-            await access.catch_up_all()
-        return len(access.late)
+                passes(neardup, each)
+            await neardup.pages.catch_up_all()
 
-    assert ask(work) == AT_ONCE
+    asyncio.run(asyncio.wait_for(work(), 30))
+    assert len(neardup.pages.late) == AT_ONCE

@@ -17,6 +17,7 @@ from site_server import Page, article, html
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.crawl import extension
+from scrapy_neardup.mirrors import advice
 from scrapy_neardup.store.local import writer
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
@@ -241,3 +242,24 @@ def test_crawl_ends_though_the_thread_that_writes_died(crawl, a):
     assert "sqlitedict's thread died" in result.log
     assert result.log.count("could not be closed") == 1
     assert held(crawl.store) == set()
+
+
+class OwnError:
+    """A pipeline that makes our own code fail where it ranks the copies of a dead link, and counts paths of a copy."""
+
+    def __init__(self):
+        advice.DAY = advice.MANY = None  # in the process of this crawl
+
+    def process_item(self, item):
+        return item
+
+
+def test_an_error_of_our_own_loses_no_request(crawl, a, b):
+    urls = pages(a, 2) + pages(b, 2)
+    crawl("OneAfterAnother", urls=urls)
+    a.pages["/0.html"] = Page(status=404)
+    result = crawl("OneAfterAnother", {"ITEM_PIPELINES": {"test_crawl_faults.OwnError": 600}}, urls=urls)
+    assert result.stats["test/failed/HttpError"] == 1
+    assert len(result.items) == 2
+    assert result.count("errors") == 3
+    assert result.log.count("MirrorMiddleware failed on ") == 3

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from scrapy_neardup import Document
-from scrapy_neardup.crawl.workers import WorkerError, Workers
+from scrapy_neardup.crawl.workers import Workers
 from scrapy_neardup.detectors.detector import build_detectors
 from scrapy_neardup.detectors.processes import ProcessError, Processes, Signer, signed
 from scrapy_neardup.settings import Config
@@ -80,7 +80,7 @@ def test_a_crawl_starts_no_more_of_them() -> None:
         made = asyncio.run(prepare())
     finally:
         workers.close()
-    assert {type(each) for each in made} == {WorkerError}
+    assert {type(each) for each in made} == {ProcessError}
     assert {str(each).partition(":")[0] for each in made} == {"a new process died at once"}
 
 

@@ -11,8 +11,8 @@ import pytest
 from helpers import text
 from site_server import Page, article
 
-from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.crawl.warnings import HOSTS, ORIGINALS, Crowds
+from scrapy_neardup import Config, Deduplicator, Document
+from scrapy_neardup.crawl.warnings import HOSTS, ORIGINALS, Warnings
 from scrapy_neardup.matching.siblings import same_title
 
 Item = dict[str, Any]
@@ -110,18 +110,19 @@ def test_titles_that_differ_in_the_name_of_the_site_are_the_same(first: str, sec
     assert same_title(first, second) is same_title(second, first) is is_same
 
 
-def test_what_is_counted_is_bounded() -> None:
-    crowds = Crowds()
+def test_what_is_counted_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    warnings = Warnings(Config())
     with Deduplicator.open() as dedup:
         for n in range(2 * HOSTS):
             claim = dedup.claim(Document(f"http://h{n}.example/", text(n, 30), f"Page {n}"))
             claim.commit()
-            assert crowds.warning(claim) == ""
+            warnings.note_claim(claim)
         for n in range(3 * ORIGINALS):
             again = dedup.claim(Document(f"http://one.example/{n}", text(n, 30), f"Page {n}"))
             assert again.verdict.status == "duplicate"
-            assert crowds.warning(again) == ""
+            warnings.note_claim(again)
             again.commit()
-    assert len(crowds._hosts) <= HOSTS
-    assert len(crowds._hosts["one.example"]) <= ORIGINALS
-    assert crowds._hosts["one.example"][""] == 3 * ORIGINALS
+    assert caplog.messages == []
+    assert len(warnings.hosts) <= HOSTS
+    assert len(warnings.hosts["one.example"]) <= ORIGINALS
+    assert warnings.hosts["one.example"][""] == 3 * ORIGINALS

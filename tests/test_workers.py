@@ -13,9 +13,10 @@ import pytest
 from helpers import python, text, until
 from tiers import slow
 
-from scrapy_neardup.crawl.workers import WorkerError, Workers
+from scrapy_neardup.crawl.workers import Workers
 from scrapy_neardup.detectors import Exact, SimHash
 from scrapy_neardup.detectors.detector import build_detectors
+from scrapy_neardup.detectors.processes import ProcessError
 from scrapy_neardup.document import Document
 from scrapy_neardup.index.kinds import Equal
 from scrapy_neardup.settings import Config, ConfigError
@@ -106,14 +107,14 @@ def test_fingerprints_are_those_made_here() -> None:
 
 def test_what_a_detector_raises_is_told_and_harms_no_other() -> None:
     wrong, right = prepared([Heavy()], Document(text="fail"), *documents(1))
-    assert (type(wrong), str(wrong)) == (WorkerError, "OddError('no fingerprint of this text')")
+    assert (type(wrong), str(wrong)) == (ProcessError, "OddError('no fingerprint of this text')")
     assert "heavy" in right
 
 
 def test_a_document_that_kills_its_process_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
     deadly = Document(url="http://a.example/", text="die")
     made = prepared([Heavy()], *documents(3), deadly, *documents(3), count=2)
-    assert [type(each) for each in made] == [dict, dict, dict, WorkerError, dict, dict, dict]
+    assert [type(each) for each in made] == [dict, dict, dict, ProcessError, dict, dict, dict]
     assert "died twice on http://a.example/" in str(made[3])
     assert all(each["heavy"][0] != os.getpid() for each in made if isinstance(each, dict))
     assert {record.levelname for record in caplog.records} == {"WARNING"}
@@ -136,10 +137,10 @@ def test_processes_that_can_not_begin_are_tried_again_later(
     workers, (first, second) = Workers([Hindered(file)], 1), documents(2)
 
     async def prepare() -> None:
-        with pytest.raises(WorkerError, match="a new process died at once"):
+        with pytest.raises(ProcessError, match="a new process died at once"):
             await workers.prepare(first)
         file.unlink()
-        with nullcontext() if retry == 0 else pytest.raises(WorkerError, match="died at once"):
+        with nullcontext() if retry == 0 else pytest.raises(ProcessError, match="died at once"):
             await workers.prepare(second)
 
     try:
@@ -228,7 +229,7 @@ def test_trafilatura_reads_elsewhere_what_it_reads_here() -> None:
 
 def test_what_an_extractor_raises_is_told() -> None:
     (wrong,) = pages(failing, "<p>x")
-    assert isinstance(wrong, WorkerError)
+    assert isinstance(wrong, ProcessError)
     assert "no text in this page" in str(wrong)
 
 

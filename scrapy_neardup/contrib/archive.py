@@ -17,7 +17,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.misc import load_object
 
-from ..crawl.doors import Adviser
+from ..crawl import Adviser
 from ..crawl.extension import NearDup
 from ..crawl.tickets import detour, is_safe
 from ..settings import ConfigError

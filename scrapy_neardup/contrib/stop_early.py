@@ -13,7 +13,7 @@ from scrapy.http import Response
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from scrapy.utils.datatypes import LocalCache
 
-from ..crawl.doors import Adviser, item_judged, request_skipped
+from ..crawl import Adviser, item_judged, request_skipped
 from ..crawl.extension import NearDup
 from ..deduplicator import Claim
 from ..mirrors.advice import STOP, Advice

@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.datatypes import LocalCache
 
-from ..crawl.doors import Adviser, item_judged
+from ..crawl import Adviser, item_judged
 from ..crawl.tickets import Ticket, is_plain
 from ..deduplicator import Claim
 from ..mirrors.advice import STOP, Advice

@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
 from ..atomic import replacing
-from ..crawl.doors import Adviser
+from ..crawl import Adviser
 from ..crawl.extension import NearDup
 from ..crawl.tickets import is_plain
 from ..deduplicator import Claim, Deduplicator

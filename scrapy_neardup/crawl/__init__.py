@@ -1,20 +1,64 @@
 """The pipeline and the middlewares of a crawl, with their shared state. Only this package uses Scrapy's engine.
 
 `NearDup` (extension) owns the store, the settings and the counts. What a crawl remembers besides is in few places, each
-with one reason: `Pages` follows each response with its items, weakly; `Tickets` has the requests that were changed;
-`Access` keeps documents that passed while the store did not answer; `Warnings` counts verdicts. docs/architecture.md
-follows an item and a request through the files.
+with one reason: `Pages` follows each response with its items, weakly, and keeps documents that passed while the store
+did not answer; `Tickets` has the requests that were changed; `Warnings` counts verdicts. docs/architecture.md follows
+an item and a request through the files.
+
+This file has the *doors*, by which other components take part: advisers, and signals. docs/contrib.md shows their use.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
-from scrapy.utils.conf import closest_scrapy_cfg, get_config
-from scrapy.utils.project import inside_project
+from scrapy.utils.project import data_path
 
 from ..settings import STORE_NAME, ConfigError
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from ..deduplicator import Claim
+    from ..mirrors.advice import Advice
+
+item_judged = object()
+"""The signal of each item, sent before the item is dropped or passes on. Its arguments are `item`, `document` (None
+without text), `claim` (None without a verdict) and `response` (None if unknown)."""
+
+request_skipped = object()
+"""The signal of each request that is skipped since its content is held. Its argument is `request`."""
+
+
+class Adviser:
+    """Is asked before each fetch and for each dead link, and told of each visit. Subclasses override what they need.
+
+    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. They are asked in this order, and at last
+    the middleware, for what the store knows. The first advice counts. An audit asks none.
+    """
+
+    async def advise(self, request: Request) -> Advice | None:
+        """Return advice on a request that is about to be sent; None to ask the next adviser.
+
+        Not asked about start requests (but see NEARDUP_SKIP_START), requests that are sent after all or in place of a
+        dead link, and those with `dont_neardup`.
+        """
+        return None
+
+    async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
+        """Return the request for a page that stands in for a dead link in this run only; None to ask the next adviser.
+
+        Asked after all known copies of the URL `dead` failed, if it has content that this run lacks. `request` is the
+        failed request. `seen` is the time of the last visit in seconds since the epoch. Make the request with
+        `crawl.tickets.detour`, so that it carries no secrets.
+        """
+        return None
+
+    def visited(self, claim: Claim) -> None:
+        """Note what a URL returned. Called after the claim was committed, in the thread that uses the store."""
 
 
 def default_store(settings: BaseSettings) -> Path:
@@ -22,20 +66,12 @@ def default_store(settings: BaseSettings) -> Path:
 
     Raise ConfigError if JOBDIR is not set either.
     """
-    folder = _data_folder() or settings.get("JOBDIR")
-    if not folder:
+    try:
+        return Path(data_path(STORE_NAME))
+    except NotConfigured:
+        if folder := settings.get("JOBDIR"):
+            return Path(folder, STORE_NAME)
         raise ConfigError(
             "NEARDUP_STORE = None is not allowed, since there is no scrapy.cfg to mark the project's folder (as on "
             "scrapyd); allowed is a path or the address of a server. Or set JOBDIR: the store is then created in it"
-        )
-    return Path(folder, STORE_NAME)
-
-
-def _data_folder() -> Path | None:
-    """Return the folder in which Scrapy's `data_path` puts files, without creating it; None if it is unknown."""
-    if not inside_project():
-        return Path(".scrapy")
-    if folder := get_config().get("datadir", "default", fallback=""):
-        return Path(folder)
-    file = closest_scrapy_cfg()
-    return Path(file).parent / ".scrapy" if file else None
+        ) from None

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import gc
 import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
+from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
+from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.extensions.feedexport import FeedExporter
+from scrapy.settings import BaseSettings
+from scrapy.signalmanager import SignalManager
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
@@ -18,12 +26,11 @@ from twisted.internet.task import LoopingCall
 
 from ..deduplicator import Deduplicator
 from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
-from ..settings import Config, ConfigError
+from ..settings import TAG_FIELD, Config, ConfigError
 from ..stats import CHANGES, PREFIX, Stat, plural, summary
 from ..text.html import ExtractorError
-from . import default_store
-from .doors import Adviser
-from .drop_feed import DroppedFeed
+from ..verdict import Verdict
+from . import Adviser, default_store
 from .pages import Pages
 from .tickets import Tickets
 from .workers import FAILURES, Access, Workers, pause
@@ -67,7 +74,8 @@ class NearDup:
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
         self._is_away = self._is_syncing = self._is_closing = self._is_full = self._freezes = False
         self._calm = self._unjudged = self._summed = 0
-        self._tasks: list[AsyncioLoopingCall | LoopingCall] = []
+        self._summed_at = time.monotonic()
+        self._syncing: AsyncioLoopingCall | LoopingCall | None = None
         connect = crawler.signals.connect
         connect(self.itself, signal=_SHARED)
         for name in ("spider_opened", "spider_closed", "engine_stopped"):
@@ -84,7 +92,7 @@ class NearDup:
         try:
             return cls(crawler, crawl_config(crawler))
         except (ConfigError, ExtractorError, *FAILURES) as error:
-            _Shortened(str(error))
+            _shorten(error)
             raise
 
     def itself(self) -> NearDup:
@@ -100,9 +108,8 @@ class NearDup:
                 "The store holds what %s recorded, so known copies are skipped. Set another NEARDUP_NAMESPACE to start"
                 " with an empty store", plural(len(audits), "earlier audit"),
             )  # fmt: skip
-        self._tasks = [create_looping_call(self.sync), create_looping_call(self.log_summary)]
-        self._tasks[0].start(FLUSH_INTERVAL, now=False)
-        self._tasks[1].start(SUMMARY_INTERVAL, now=False)
+        self._syncing = create_looping_call(self.sync)
+        self._syncing.start(FLUSH_INTERVAL, now=False)
         # Each garbage collection would visit all objects of all imported modules, a tenth of the time of a crawl. Leave
         # it alone if the calling program, or another crawl, has frozen its objects.
         self._freezes = not gc.get_freeze_count()
@@ -111,23 +118,17 @@ class NearDup:
 
     async def spider_closed(self, reason: str) -> None:
         self._is_closing = True
-        for task in self._tasks:
-            if task.running:
-                task.stop()
+        if self._syncing and self._syncing.running:
+            self._syncing.stop()
         while self._is_syncing:
             await pause(PAUSE)
         self.pages.withdraw_lost()
-        await self.access.catch_up_all()
+        await self.pages.catch_up_all()
         await self._tell()
-        count = await self.access.ask(len, self.dedup)  # at the end only, since a large file takes a second to count
-        if count is not None:
-            self.set("store/documents", count)
         is_finished = reason == "finished"
         self._is_full = is_finished and self.config.revisit != "skip"
-        is_few = self.number("store/documents") <= MOST_COUNTED
-        if (is_finished or not self._run_file) and is_few and not self._is_away:
-            await self._count_changes()
-        if left := len(self.access.late):
+        await self._count_held(with_changes=is_finished or not self._run_file)
+        if left := len(self.pages.late):
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)
         self.log_summary()
         if self._run_file and is_finished:
@@ -150,14 +151,16 @@ class NearDup:
     def _run_stats(self) -> dict[str, int]:
         """Return the stats to store with the run, without their prefix, and the marks of the run."""
         stats = {name: value for name, value in self.stats.get_stats().items() if isinstance(value, int)}
-        marks = {AUDIT: self.config.action == AUDIT, FULL: self._is_full}
         ours = {name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)}
-        return {**ours, **{mark: 1 for mark, is_set in marks.items() if is_set}}
+        marks = {AUDIT: int(self.config.action == AUDIT), FULL: int(self._is_full)}
+        return ours | {mark: 1 for mark in marks if marks[mark]}
 
     def sync(self) -> None:
         """Flush the store and read the rows of other processes, unless an earlier sync is still running."""
         if not self._is_syncing:
             deferred_from_coro(self._sync())
+        if time.monotonic() - self._summed_at >= SUMMARY_INTERVAL:
+            self.log_summary()
 
     async def _sync(self) -> None:
         self._is_syncing = True
@@ -171,7 +174,7 @@ class NearDup:
             self.pages.withdraw_lost()
             if not self._is_closing:
                 await self._tell()
-                await self.access.catch_up()
+                await self.pages.catch_up()
         finally:
             self._is_syncing = False
         if self._is_away and self._calm >= (1 if store.is_remote else CALM):
@@ -185,14 +188,17 @@ class NearDup:
             level, said = (logging.INFO, "%s and %s mirror each other") if in_force else (logging.WARNING, _NO_MIRRORS)
             logger.log(level, said, *relation.sites)
 
-    async def _count_changes(self) -> None:
-        """Set the stats of the changes that this run found, and log them."""
-        counts = await self.access.ask(self._changes)
-        if counts is None:
+    async def _count_held(self, *, with_changes: bool) -> None:
+        """Set the stats of the held documents and of the changes that this run found, and log the changes."""
+        count = await self.access.ask(len, self.dedup)  # at the end only, since a large file takes a second to count
+        if count is None:
             return
-        for kind, count in counts.items():
-            self.stats.set_value(f"{PREFIX}{CHANGES}{kind}", count)
-        logger.info("Changes: %s%s", in_words(counts), "" if "gone" in counts else f". {NOT_FULL}")
+        self.stats.set_value(f"{PREFIX}store/documents", count)
+        is_counted = with_changes and count <= MOST_COUNTED and not self._is_away
+        if counts := await self.access.ask(self._changes) if is_counted else None:
+            for kind, number in counts.items():
+                self.stats.set_value(f"{PREFIX}{CHANGES}{kind}", number)
+            logger.info("Changes: %s%s", in_words(counts), "" if "gone" in counts else f". {NOT_FULL}")
 
     def _changes(self) -> dict[str, int]:
         store = self.dedup.store
@@ -225,10 +231,19 @@ class NearDup:
         self._unjudged += 1
         self.count("store/unjudged")
 
-    def note_failed(self, adviser: Adviser, url: str | None) -> None:
-        """Log and count the error of an adviser that is handled. No such error may harm the crawl."""
-        self.count("errors")
-        logger.exception("%s failed on %s", type(adviser).__name__, url)
+    @contextmanager
+    def handled(self, component: object, what: str | None) -> Iterator[None]:
+        """Log and count an error in the block, in which a component does something with `what`, such as a URL.
+
+        No error of ours or of an adviser may lose a request.
+        """
+        try:
+            yield
+        except IgnoreRequest:
+            raise
+        except Exception:
+            self.count("errors")
+            logger.exception("%s failed on %s", type(component).__name__, what)
 
     # Counting
 
@@ -236,19 +251,67 @@ class NearDup:
         """Count in Scrapy's stats."""
         self.stats.inc_value(PREFIX + name, by)
 
-    def set(self, name: Stat, value: float) -> None:
-        """Set a value in Scrapy's stats."""
-        self.stats.set_value(PREFIX + name, value)
-
-    def number(self, name: Stat) -> int:
-        """Return a count; 0 if there is none."""
-        return int(self.stats.get_value(PREFIX + name, 0))
-
     def log_summary(self) -> None:
         """Log the summary line of the crawl, with the rate since the last summary."""
-        before, self._summed = self._summed, self.number("documents")
-        rate = None if self._is_closing else round((self._summed - before) * 60 / SUMMARY_INTERVAL)
+        before, self._summed = self._summed, self.stats.get_value(f"{PREFIX}documents", 0)
+        began, self._summed_at = self._summed_at, time.monotonic()
+        rate = None if self._is_closing else round((self._summed - before) * 60 / (self._summed_at - began))
         logger.info(summary(self.stats.get_stats(), rate), extra={"spider": self.crawler.spider})
+
+
+class DroppedFeed:
+    """Writes dropped items with their verdicts to the feed URI in NEARDUP_DROPPED."""
+
+    def __init__(self, crawler: Crawler, uri: str, count: Callable[[Stat], object]) -> None:
+        """Open the feed. Raise ConfigError if Scrapy has no storage or format for its URI."""
+        assert crawler.spider
+        self._spider, self._count = crawler.spider, count
+        self._is_failing = False
+        try:
+            self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
+            self._exporter.open_spider(self._spider)
+        except Exception as error:  # a storage may raise anything for an invalid URI
+            allowed = "a feed URI with a scheme in FEED_STORAGES and a file extension in FEED_EXPORTERS"
+            raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed: {error!r}; allowed is {allowed}") from error
+
+    def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
+        """Write a dropped item. Items that can't be written are counted, and the first error is logged."""
+        try:
+            self._exporter.item_scraped(self._row(item, url, verdict), self._spider)
+        except Exception as error:  # neither a full disk nor a value in the item may harm the crawl
+            self._count("errors")
+            if not self._is_failing:
+                self._is_failing = True
+                logger.error("Dropped items can't be written to NEARDUP_DROPPED: %r", error)
+
+    async def close(self) -> None:
+        """Finish the feed, and store it at its URI."""
+        await self._exporter.close_spider(self._spider)
+
+    def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
+        """Return the fields of an item, as in the feed of items, and the tag with the URL."""
+        adapter = ItemAdapter(item)
+        row = {
+            name: adapter.get_field_meta(name).get("serializer", lambda each: each)(adapter[name]) for name in adapter
+        }
+        return {**row, TAG_FIELD: {"url": url, **verdict.tag()}}
+
+
+class _CrawlerOfOneFeed:
+    """Imitates a crawler with the feed of dropped items as its only feed.
+
+    It has signals of its own, so that signal handlers for the crawl's feeds do not see this feed.
+    """
+
+    def __init__(self, crawler: Crawler, uri: str) -> None:
+        self._crawler = crawler
+        format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
+        feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file
+        self.settings = BaseSettings({**crawler.settings, "FEEDS": {uri: feed}, "FEED_URI": None})
+        self.signals = SignalManager(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._crawler, name)
 
 
 def crawl_config(crawler: Crawler) -> Config:
@@ -279,27 +342,23 @@ def _is_look(crawler: Crawler) -> bool:
     return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
 
 
-class _Shortened(logging.Filter):
-    """Replaces the traceback of an error that is about to be raised by its message, once, if a crawl can't start.
+def _shorten(error: Exception) -> None:
+    """Replace the traceback of an error that is about to be raised by its message, once, if a crawl can't start.
 
     Scrapy does not handle an error of a component's `from_crawler`, so asyncio or Twisted logs fifty lines or more. The
     filter keeps no reference to the error, since Twisted logs an error only when nothing refers to it any more.
     """
+    message, loggers = str(error), (logging.getLogger("asyncio"), logging.getLogger("twisted"))
 
-    _loggers = (logging.getLogger("asyncio"), logging.getLogger("twisted"))
-
-    def __init__(self, message: str) -> None:
-        super().__init__()
-        self._message = message
-        for each in self._loggers:
-            each.addFilter(self)
-
-    def filter(self, record: logging.LogRecord) -> bool:
+    def shortened(record: logging.LogRecord) -> bool:
         if not record.exc_info:
-            return self._message not in record.getMessage()  # Twisted logs the error twice, first as text
-        if str(record.exc_info[1]) == self._message:
-            record.msg, record.args = "The crawl was not started: %s", (self._message,)
+            return message not in record.getMessage()  # Twisted logs the error twice, first as text
+        if str(record.exc_info[1]) == message:
+            record.msg, record.args = "The crawl was not started: %s", (message,)
             record.exc_info = record.exc_text = None
-            for each in self._loggers:
-                each.removeFilter(self)
+            for each in loggers:
+                each.removeFilter(shortened)
         return True
+
+    for each in loggers:
+        each.addFilter(shortened)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import NoReturn
 
 from scrapy import Request, exceptions, signals
 from scrapy.crawler import Crawler
@@ -15,7 +14,7 @@ from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
 from ..mirrors.advice import REDIRECT, STOP, Advice, Alternative, Mirrors
-from .doors import Adviser, request_skipped
+from . import Adviser, request_skipped
 from .extension import NearDup
 from .tickets import (
     AFTER_ALL,
@@ -75,27 +74,20 @@ class MirrorMiddleware(Adviser):
     # Before the fetch
 
     async def process_request(self, request: Request) -> Request | None:
-        if self._has_cache and redirects(request)[0]:
-            drop_conditions(request)
-        self.neardup.pages.follow(request)
-        ticket = Ticket.of(request)
-        is_led_on = ticket.reason == DEAD_LINK and bool(redirects(request)[0])
-        if is_led_on and not self._may_follow(request, str(ticket.dead_link)):
-            raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
-        advice = await self._advice(request) if self._is_asked_about(request) else None
-        if advice is None:
-            return None
-        if advice.action == STOP:
-            self.neardup.count("requests/stopped")
-            raise AdvisedAgainst(advice.known_by)
-        if advice.action == REDIRECT and advice.url:
-            return self._redirect(request, advice.url)
-        return self._skip(request, advice)
+        with self.neardup.handled(self, request.url):
+            ticket, before = Ticket.of(request), redirects(request)[0]
+            if before and self._has_cache:
+                drop_conditions(request)
+            self.neardup.pages.follow(request)
+            if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
+                raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
+            if self._is_asked_about(request, ticket) and (advice := await self._advice(request)):
+                return self._follow(request, ticket, advice)
+        return None
 
-    def _is_asked_about(self, request: Request) -> bool:
+    def _is_asked_about(self, request: Request, ticket: Ticket) -> bool:
         if self.config.action == "audit" or not is_of_spider(request):  # an audit changes nothing
             return False
-        ticket = Ticket.of(request)
         if ticket.reason == AFTER_ALL or ticket.dead_link or ticket[:2] == (request.url, RECHECK):
             return False
         return self.config.skip_start or not is_start(request)
@@ -103,11 +95,11 @@ class MirrorMiddleware(Adviser):
     async def _advice(self, request: Request) -> Advice | None:
         """Return the advice of the first adviser that has any; None to send the request."""
         for adviser in (*self.neardup.advisers, self):
-            try:
-                if advice := await adviser.advise(request):
-                    return None if self._tickets.is_doubted(request, advice) else advice
-            except Exception:
-                self.neardup.note_failed(adviser, request.url)
+            advice = None
+            with self.neardup.handled(adviser, request.url):
+                advice = await adviser.advise(request)
+            if advice:
+                return None if self._tickets.is_doubted(request, advice) else advice
         return None
 
     async def advise(self, request: Request) -> Advice | None:
@@ -116,7 +108,16 @@ class MirrorMiddleware(Adviser):
             return None
         return await self.neardup.access.ask(self._mirrors.advise, request.url, redirects(request)[0])
 
-    def _skip(self, request: Request, advice: Advice) -> NoReturn:
+    def _follow(self, request: Request, ticket: Ticket, advice: Advice) -> Request | None:
+        if advice.action == STOP:
+            self.neardup.count("requests/stopped")
+            raise AdvisedAgainst(advice.known_by)
+        if advice.action == REDIRECT and advice.url:
+            return None if ticket[:2] == (request.url, RESTORED) else self._redirect(request, advice.url)
+        self._skip(request, advice)
+        raise AdvisedAgainst(f"content is held as {advice.url}")
+
+    def _skip(self, request: Request, advice: Advice) -> None:
         self.neardup.count("requests/skipped")
         self.neardup.count("bytes_saved", advice.size)
         self._crawler.signals.send_catch_log(request_skipped, request=request)
@@ -124,13 +125,10 @@ class MirrorMiddleware(Adviser):
             self._tickets.hold(request, advice.document, advice.size)
         by = BY.get(advice.known_by, f", by {advice.known_by}")
         self._log(f"Skipped %(request)s: its content is held as %(url)s{by}", request=request, url=advice.url)
-        raise AdvisedAgainst(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
         """Return a request to the original host for a page that is not held; None to send the given request."""
-        if self._tickets.is_gone(url) or Ticket.of(request)[:2] == (request.url, RESTORED):
-            return None
-        made = to_original(request, url)
+        made = None if self._tickets.is_gone(url) else to_original(request, url)
         if made is None or not self._may_follow(made, request.url):
             return None
         self.neardup.count("requests/redirected")
@@ -158,9 +156,7 @@ class MirrorMiddleware(Adviser):
         if ticket.mirror_of:
             return self._restored(request, ticket.mirror_of)
         # A detour to a copy may fail with any error. Then the next copy is tried.
-        if not is_dead and not ticket.dead_link:
-            return None
-        return await self._rescue(request, type(exception).__name__)
+        return await self._rescue(request, type(exception).__name__) if is_dead or ticket.dead_link else None
 
     def _restored(self, request: Request, asked: str) -> Request:
         """Return the request that was replaced by a rule on hosts."""
@@ -178,48 +174,39 @@ class MirrorMiddleware(Adviser):
         )
 
     async def _rescue(self, request: Request, reason: str) -> Request | None:
+        """Return a request in place of a dead link; None without any, or if an error is handled."""
         is_off = self.config.action == "audit" or not self.config.dead_http_codes
         if is_off or not is_plain(request) or not is_of_spider(request):
             return None
+        with self.neardup.handled(self, request.url):
+            if made := await self._in_place_of(request):
+                self.neardup.count("dead_links/redirected")
+                message = "Dead link (%(reason)s): %(made)s instead of %(request)s"
+                self._log(message, reason=reason, made=made, request=request)
+                return made
+        return None
+
+    async def _in_place_of(self, request: Request) -> Request | None:
         self._tickets.note_gone(request.url)
         ticket = Ticket.of(request)
         if ticket.reason == STAND_IN:  # the last resort
             return None
         dead, tried = ticket.dead_link or request.url, [*ticket.tried, ticket.url]
         seen, others = await self.neardup.access.ask(self._others, dead, tried) or (0.0, [])
-        made = self._to_copy(request, dead, tried, others)
-        if made is None and seen:
-            made = await self._to_stand_in(request, dead, tried, seen)
-        if made:
-            self.neardup.count("dead_links/redirected")
-            message = "Dead link (%(reason)s): %(made)s instead of %(request)s"
-            self._log(message, reason=reason, made=made, request=request)
-        return made
-
-    def _to_copy(self, request: Request, dead: str, tried: list[str], others: Iterable[Alternative]) -> Request | None:
-        """Return a request for a copy of a dead link. Return None if all known copies failed."""
         for other in others if len(tried) <= MOST_TRIED else ():
-            if self._tickets.is_gone(other.url):
-                continue
-            made = detour(request, other.url, DEAD_LINK, dead, tried)
-            if self._may_follow(made, dead):
+            made = None if self._tickets.is_gone(other.url) else detour(request, other.url, DEAD_LINK, dead, tried)
+            if made and self._may_follow(made, dead):
                 return made
-        return None
-
-    async def _to_stand_in(self, request: Request, dead: str, tried: list[str], seen: float) -> Request | None:
-        """Return the request of the first adviser that names a page in place of a dead link; None without any."""
-        for adviser in self.neardup.advisers:
-            try:
+        for adviser in self.neardup.advisers if seen else ():
+            made = None
+            with self.neardup.handled(adviser, dead):
                 made = await adviser.rescue(request, dead, seen)
-            except Exception:
-                self.neardup.note_failed(adviser, dead)
-                continue
             if made and not self._tickets.is_gone(made.url):
                 Ticket(made.url, STAND_IN, dead, tried).put(made)
                 return made
         return None
 
-    def _others(self, url: str, tried: list[str]) -> tuple[float, list[Alternative]]:
+    def _others(self, url: str, tried: list[str]) -> tuple[float, Iterable[Alternative]]:
         """Return the time of the last visit of a dead URL with held content, else 0, and other URLs with its content.
 
         Return nothing if this run has the content already.
@@ -227,7 +214,7 @@ class MirrorMiddleware(Adviser):
         dedup = self.neardup.dedup
         link = dedup.store.resolve(url)
         if link and link.signature and dedup.deliveries.is_delivered(link.signature):
-            return 0.0, []
+            return 0.0, ()
         return link.seen if link and link.signature else 0.0, list(self._mirrors.alternatives(url, tried))
 
     def _may_follow(self, request: Request, origin: str) -> bool:

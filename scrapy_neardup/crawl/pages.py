@@ -15,9 +15,8 @@ import time
 from collections import deque
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
 from lxml import etree
@@ -30,9 +29,10 @@ from ..facts import Clock
 from ..fingerprints.simhash import layout
 from ..items import Fetch
 from ..signature import Signature
+from ..store import StoreError
 from ..text.html import canonical_links, elements, has_long_tag, parse
 from ..text.urls import host
-from .tickets import AFTER_ALL, RECHECK, STAND_IN, Ticket, is_plain, redirects
+from .tickets import STAND_IN, Ticket, is_plain, redirects
 
 if TYPE_CHECKING:
     from ..deduplicator import Claim
@@ -41,8 +41,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
+MOST_LATE = 20_000_000  # the maximum size of the texts of late documents together, in characters
+AT_A_TIME = 20  # late documents
 COPIES = 100_000  # the maximum number of remembered copies; the oldest are forgotten
-RECENT = 1_000  # the maximum number of remembered pages with links, which may turn out to be copies
+RECENT = 2_000  # the maximum number of remembered pages with links, which may turn out to be copies
 _NO_ORIGIN = (
     "The responses of items are unknown, so items are identified by their own URLs only, and no request is skipped "
     "because of them. Enable scrapy_neardup.Addon, or enable scrapy_neardup.ItemOrigins in the same places as the "
@@ -60,6 +62,7 @@ class Page:
     def __init__(self, response: Response) -> None:
         request = response.request
         self.ticket = Ticket.of(request) if request else Ticket(response.url)
+        self.referer = _referer(request) if request else ""
         self.gives_one = False  # exactly one item, so that the URL of the response is the item's own
         self.gives_many = False  # several documents, so that the URL is linked to none of them
         self.is_unheld = False  # had content that is not held, so that its URLs are fetched again
@@ -77,10 +80,10 @@ class Page:
         """Return whether a document has the URL of this page, or one that redirected to it."""
         return not {document.url, *document.aliases}.isdisjoint(self.all_urls)
 
-    def fetch(self, response: Response, started: float) -> Fetch:
-        """Return the fetch of an item, computed once for all items. `started` is the start of the run."""
+    def fetch(self, response: Response) -> Fetch:
+        """Return the fetch of the items, computed once."""
         self._fetch = self._fetch or self._fetched(response)
-        return self._fetch._replace(gives_one=self.gives_one, clock=Clock(started, time.time()))
+        return self._fetch
 
     def _fetched(self, response: Response) -> Fetch:
         encoding = response.encoding if isinstance(response, TextResponse) else None
@@ -94,6 +97,17 @@ class Page:
         loose, size = frozenset(self._loose), len(response.body)
         return fetch._replace(urls=self.urls, loose=loose, size=size, tree=tree, claimed=tuple(claimed))
 
+    def adapt(self, claim: Claim) -> None:
+        """Change what a claim is about to record of URLs to what is known of the page by now."""
+        document = claim.document
+        if self.is_unheld:
+            document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
+        if self.gives_many and self.has(document):
+            claim.is_one_of_many = True
+        if self.ticket.reason == STAND_IN:  # what stands in for a dead link is no visit of any URL
+            document, claim.is_one_of_many = replace(document, url=None, aliases=()), True
+        claim.document = document
+
 
 def _tree(response: Response) -> Tree | None:
     """Return the tree of a response, which the callback may have parsed; None if it is not HTML."""
@@ -104,35 +118,34 @@ def _tree(response: Response) -> Tree | None:
     return Tree(html, root, layout(elements(html))) if isinstance(root, etree._Element) else None
 
 
+@dataclass(eq=False, slots=True)
 class ItemInHand:
     """An item on its way through the pipelines."""
 
-    __slots__ = ("_lost", "claim", "has_ended", "is_judged", "outer", "page", "response")
+    response: Response | None
+    page: Page | None
+    outer: ItemInHand | None
+    """The item that a pipeline was processing when that pipeline sent this item."""
+    lost: deque[Claim]
+    """Collects claims without an outcome."""
+    claim: Claim | None = None
+    """The claim that is to be settled."""
+    late: Document | None = None
+    """The document that is to be claimed later, since the store did not answer."""
+    is_judged: bool = False
+    has_ended: bool = False
 
-    def __init__(
-        self, response: Response | None, page: Page | None, outer: ItemInHand | None, lost: deque[Claim]
-    ) -> None:
-        """`outer` is the item that a pipeline was processing when that pipeline sent this item. `lost` collects claims
-        without an outcome."""
-        self.response = response
-        self.page = page
-        self.outer = outer
-        # The claim, or the document if the store did not answer; None if there is nothing to settle.
-        self.claim: Claim | Document | None = None
-        self.is_judged = self.has_ended = False
-        self._lost = lost
+    def take_claim(self) -> Claim | None:
+        """Return the claim, which the caller settles."""
+        claim, self.claim = self.claim, None
+        return claim
 
     def lose(self, _: object = None) -> None:
         """Add the claim of an item without an outcome to `lost`. Call this when no signal can arrive any more."""
-        if self.claim and not isinstance(self.claim, Document):
-            self._lost.append(self.claim)
-            self.claim = None
+        if claim := self.take_claim():
+            self.lost.append(claim)
 
     __del__ = lose
-
-    def let_go(self) -> None:
-        """Forget the response, since a context may outlive its item."""
-        self.response = self.page = None
 
 
 _in_hand: ContextVar[ItemInHand | None] = ContextVar("neardup_item", default=None)
@@ -146,23 +159,26 @@ def _current() -> ItemInHand | None:
     return item
 
 
+Late: TypeAlias = tuple[Document, Page | None]
+
+
 class Pages:
-    """The pages of a crawl: adjusts the verdict on each item, then commits or withdraws its claim."""
+    """The pages of a crawl: follows each item, and commits or withdraws its claim."""
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
-        self._ask = neardup.access.ask
-        self._deliveries = neardup.dedup.deliveries
+        self._access = neardup.access
+        self._dedup = neardup.dedup
         self._pages: WeakKeyDictionary[Response, Page] = WeakKeyDictionary()
         # The response of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
         self._origins: LocalCache[int, tuple[Any, ref[Response]]] = LocalCache(MOST)
         self._lost: deque[Claim] = deque()
-        # By held document: the pending claim of the first item of this run that repeats the document.
-        self._delivering: dict[Signature, Claim] = {}
-        self._copies: LocalCache[str, bool] = LocalCache(COPIES)  # URLs, whose links may lead to new pages
-        self._abroad: LocalCache[str, bool] = LocalCache(COPIES)  # URLs of copies of pages of other hosts
-        self._leading: LocalCache[str, bool] = LocalCache(RECENT)  # URLs of pages that linked to an original
-        self._recent: LocalCache[str, bool] = LocalCache(RECENT)  # URLs of pages that linked to a new page
+        # Documents of items that passed while the store did not answer, with their pages.
+        self.late: deque[Late] = deque()
+        self._late_size = 0
+        # URLs of copies, whose links may lead to new pages, and of pages with links; see `_note_link`.
+        self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(COPIES)
+        self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(RECENT)
         self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
 
     def connect(self) -> None:
@@ -209,104 +225,28 @@ class Pages:
         """Return the fetch of an item; an empty one if it is unknown."""
         if item.page is None or item.response is None:
             return Fetch()
-        return item.page.fetch(item.response, self._deliveries.started)
-
-    # The verdict on an item
-
-    async def adjust_by_run(self, claim: Claim) -> None:
-        """Change the verdict on an item that repeats a held document.
-
-        The first such item of the run becomes a revisit, and further ones become duplicates. This applies to
-        NEARDUP_REVISIT = "keep" only. With the other values, verdicts do not depend on the run.
-        """
-        if claim.match is None or self._neardup.config.revisit != "keep":
-            return
-        document = claim.match.signature
-        while other := self._delivering.get(document):
-            await self._neardup.access.settled(other)
-        self._delivering[document] = claim
-        try:
-            # An item of a preferred host is not dropped for an item of another host.
-            by_own_host = claim.document.url in self._neardup.dedup.matcher.preference
-            is_delivered = await self._ask(partial(self._deliveries.is_delivered, document, by_own_host=by_own_host))
-        except BaseException:  # no other claim may wait for this one
-            del self._delivering[document]
-            raise
-        if is_delivered:
-            del self._delivering[document]
-        else:
-            claim.when_settled(partial(self._delivering.pop, document))
-        claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
-
-    async def adjust_by_page(self, claim: Claim, item: ItemInHand) -> None:
-        """Adjust the verdict on an item whose page had earlier items, or was fetched in place of the original.
-
-        Also count rescued dead links, and wrong skips that a recheck found.
-        """
-        if (page := item.page) is None:
-            return
-        ticket, signature = page.ticket, (claim.match or claim).signature
-        if page.given:
-            self._adjust_further(claim, page, is_again=signature in page.given)
-            page.given.add(signature)
-            return
-        page.given.add(signature)
-        if claim.match and (ticket.dead_link or ticket.reason == AFTER_ALL):
-            await self._adjust_stand_in(claim, claim.match.signature)
-        if ticket.dead_link:
-            await self._count_rescue(claim, ticket.dead_link)
-        if ticket.reason == RECHECK and claim.verdict.status == "unique":
-            self._neardup.tickets.fail(ticket)
-
-    def _adjust_further(self, claim: Claim, page: Page, *, is_again: bool) -> None:
-        """Adjust the verdict on an item that is not the first of its page.
-
-        If a text is twice on one page, the second item is a duplicate, not a revisit.
-        """
-        if is_again and self._neardup.config.revisit != "keep":
-            claim.verdict = replace(claim.verdict, status="duplicate")
-        if page.has(claim.document):
-            claim.verdict = replace(claim.verdict, changed=False)
-            page.gives_many = page.gives_many or not is_again
-
-    async def _adjust_stand_in(self, claim: Claim, document: Signature) -> None:
-        """Make a copy that was fetched in place of its original a revisit, unless the run has the content already.
-
-        If the original's own URL was not the last to return the content, the copy takes the place of the original.
-        """
-        if not await self._ask(self._deliveries.is_delivered, document):
-            claim.verdict = replace(claim.verdict, status="revisit")
-            claim.is_successor = bool(await self._ask(self._deliveries.is_deserted, document))
-
-    async def _count_rescue(self, claim: Claim, link: str) -> None:
-        """Count a dead link as rescued if a copy has the content of the link's last fetch."""
-        dead = await self._ask(self._neardup.dedup.store.resolve, link)
-        if claim.match and dead and claim.match.signature is dead.signature:
-            self._neardup.count("dead_links/rescued")
+        clock = Clock(self._dedup.deliveries.started, time.time())
+        return item.page.fetch(item.response)._replace(gives_one=item.page.gives_one, clock=clock)
 
     # The outcome of an item
 
     def _item_scraped(self, response: Response | None) -> None:
-        if (item := self._end(response)) is None:
+        item = self._ended(response)
+        if item is None:
             self._warn(_NO_OUTCOME)
-            return
-        if isinstance(item.claim, Document):
-            self._neardup.access.take_in_later(item.claim)
-        elif item.claim:
-            self.commit(item)
-        item.let_go()
+        elif claim := item.take_claim():
+            self.commit(claim, item.page)
+        elif item.late:
+            self._take_in_later(item.late, item.page)
 
     def _item_lost(self, response: Response | None) -> None:
-        if (item := self._end(response)) is None:
-            return
-        claim, item.claim = item.claim, None
-        if claim and not isinstance(claim, Document):
+        item = self._ended(response)
+        if item and (claim := item.take_claim()):
             self._withdraw(claim)
             if item.page:
                 item.page.is_unheld = True
-        item.let_go()
 
-    def _end(self, response: Response | None) -> ItemInHand | None:
+    def _ended(self, response: Response | None) -> ItemInHand | None:
         """Return the state of a signal's item, and mark the item as ended; None if the item is not followed."""
         item = _current()
         if item is None or item.response not in (None, response):
@@ -314,6 +254,7 @@ class Pages:
         item.has_ended = True
         if item.response is None and isinstance(response, Response):
             self._warn(_NO_ORIGIN)
+        item.response = None  # a context may outlive its item
         return item
 
     def _warn(self, message: str) -> None:
@@ -321,43 +262,26 @@ class Pages:
             self._warnings.discard(message)
             logger.warning(message)
 
-    def commit(self, item: ItemInHand) -> None:
+    def commit(self, claim: Claim, page: Page | None) -> None:
         """Commit the claim of an item."""
-        claim, item.claim, page = item.claim, None, item.page
-        assert claim
-        assert not isinstance(claim, Document)
-        is_passing = False
         if page:
-            if page.is_unheld:
-                urls = filter(None, (claim.document.url, *claim.document.aliases))
-                claim.document = replace(claim.document, loose=frozenset(urls))
-            if page.gives_many and page.has(claim.document):
-                claim.is_one_of_many = True
-            # What stands in for a dead link is no visit of any URL.
-            if is_passing := page.ticket.reason == STAND_IN:
-                claim.document, claim.is_one_of_many = replace(claim.document, url=None, aliases=()), True
-        referer = _referer(item.response.request) if item.response else ""
-        self._neardup.access.later(self._commit, claim, is_passing, referer)
-        self._neardup.tickets.let_go((claim.match or claim).signature)
-        self._note_copy(claim)
+            page.adapt(claim)
+        self._access.later(self._commit, claim, page)
+        self._note_commit(claim, page)
 
-    def _commit(self, claim: Claim, is_passing: bool, referer: str) -> None:
+    def _commit(self, claim: Claim, page: Page | None) -> None:
         claim.commit()
         if claim.state != "committed":
             return
-        document = (claim.match or claim).signature
-        if is_passing:
-            self._deliveries.record_passing(document)
+        document, deliveries = (claim.match or claim).signature, self._dedup.deliveries
+        if page and page.ticket.reason == STAND_IN:
+            deliveries.record_passing(document)
             return
-        by_own_host = host(claim.document.url or "") == host(document.url or "")
-        self._note_lead(claim, claim.document.url if claim.is_copy and not by_own_host else None, referer)
-        is_preferred = document.url in self._neardup.dedup.matcher.preference
-        self._deliveries.record(document, by_own_host=is_preferred and by_own_host)
+        by_own_host = document.url in self._dedup.matcher.preference and _is_of_one_host(claim)
+        deliveries.record(document, by_own_host=by_own_host)
         for adviser in self._neardup.advisers:
-            try:
+            with self._neardup.handled(adviser, claim.document.url):
                 adviser.visited(claim)
-            except Exception:
-                self._neardup.note_failed(adviser, claim.document.url)
 
     def withdraw_lost(self) -> None:
         """Withdraw the claims of lost items."""
@@ -366,7 +290,52 @@ class Pages:
 
     def _withdraw(self, claim: Claim) -> None:
         self._neardup.count("withdrawn")
-        self._neardup.access.later(claim.withdraw)
+        self._access.later(claim.withdraw)
+
+    # Late documents, which passed while the store did not answer
+
+    def _take_in_later(self, document: Document, page: Page | None) -> None:
+        """Remember a document without a verdict, to claim it later. Drop the oldest if the texts exceed `MOST_LATE`."""
+        self.late.append((replace(document), page))  # a copy without the computed fields
+        self._late_size += len(document.text)
+        while self._late_size > MOST_LATE:
+            self._late_size -= len(self.late.popleft()[0].text)
+
+    async def catch_up(self) -> bool:
+        """Claim and commit some late documents. Return whether at least one was claimed."""
+        some = [self.late.popleft() for _ in range(min(AT_A_TIME, len(self.late)))]
+        self._late_size -= sum(len(document.text) for document, _ in some)
+        claimed: list[tuple[Claim, Page | None]] = []
+        if some:
+            with self._neardup.handled(self, some[0][0].url):
+                await self._access.ask(self._claim_late, some, claimed)
+        for late in some:
+            self._take_in_later(*late)
+        for claim, page in claimed:
+            self._note_commit(claim, page)
+        return bool(claimed)
+
+    async def catch_up_all(self) -> None:
+        """Claim late documents until none is left, or none can be claimed."""
+        while any([await self.catch_up() for _ in range(0, len(self.late), AT_A_TIME)]):
+            pass
+
+    def _claim_late(self, some: list[Late], claimed: list[tuple[Claim, Page | None]]) -> None:
+        """Claim and commit documents, and move them to `claimed`. Those that repeat a pending document stay."""
+        for _ in range(len(some)):
+            document, page = some.pop(0)
+            try:
+                claim = self._dedup.try_claim(document)
+            except (StoreError, OSError):
+                some.append((document, page))
+                raise
+            if claim.is_early:
+                some.append((document, page))
+                continue
+            if page:
+                page.adapt(claim)
+            claimed.append((claim, page))
+            self._commit(claim, page)
 
     # Fetching again
 
@@ -377,42 +346,45 @@ class Pages:
             self._keep_fetching(*page.urls)
 
     def _keep_fetching(self, *urls: str) -> None:
-        self._neardup.access.later(self._neardup.dedup.visits.keep_fetching, Document(aliases=urls))
+        self._access.later(self._dedup.visits.keep_fetching, Document(aliases=urls))
 
     def follow(self, request: Request) -> None:
         """Note that the page in the Referer header of a request has a link to a new page, as no dupefilter stopped it.
 
-        If that page is a copy, keep fetching it. List pages often share an introduction, but link to different pages.
-        If copies among them were skipped, the crawl would miss the pages to which only these copies link.
+        If that page is a copy of one of its host, keep fetching it. List pages often share an introduction, but link to
+        different pages. If copies among them were skipped, the crawl would miss the pages to which only these link.
         """
         if referer := _referer(request):
-            self._recent[referer] = True
-            if self._copies.pop(referer, None):
-                self._keep_fetching(referer)
+            self._note_link(referer, is_abroad=False)
 
-    def _note_copy(self, claim: Claim) -> None:
-        """If a page is a copy of a page on the same host, and has a link, keep fetching it."""
-        url, original = claim.document.url, claim.match.signature.url if claim.match else None
-        if claim.is_copy and url and host(url) == host(original or ""):
-            if url in self._recent:
+    def _note_commit(self, claim: Claim, page: Page | None) -> None:
+        """Drop the requests that waited for the document of a claim. Note a copy, or a link to an original.
+
+        A copy of another host's page is fetched again if it links to an original without copies. Else who copies a page
+        of links could hide all that only this page links to.
+        """
+        document, url = (claim.match or claim).signature, claim.document.url
+        self._neardup.tickets.let_go(document)
+        if claim.is_copy and url:
+            copy = url, not _is_of_one_host(claim)
+            if copy in self._linking:
                 self._keep_fetching(url)
             else:
-                self._copies[url] = True
+                self._copies[copy] = True
+        elif page and page.referer and not claim.is_copy and not document.repeats:
+            self._note_link(page.referer, is_abroad=True)
 
-    def _note_lead(self, claim: Claim, copy: str | None, referer: str) -> None:
-        """If a copy of another host's page links to an original without copies, keep fetching it.
-
-        Else who copies a page of links could hide all that only this page links to.
-        """
-        if copy and copy not in self._leading:
-            self._abroad[copy] = True
-        elif copy:
-            self._neardup.dedup.visits.keep_fetching(Document(copy))
-        elif referer and not claim.is_copy and not (claim.match or claim).signature.repeats:
-            self._leading[referer] = True
-            if self._abroad.pop(referer, None):
-                self._neardup.dedup.visits.keep_fetching(Document(referer))
+    def _note_link(self, url: str, *, is_abroad: bool) -> None:
+        """Note that a page has a link. Keep fetching the page if it is a copy, `is_abroad`: of another host's page."""
+        self._linking[url, is_abroad] = True
+        if self._copies.pop((url, is_abroad), None):
+            self._keep_fetching(url)
 
 
-def _referer(request: Request | None) -> str:
-    return (request.headers.get("Referer") or b"").decode(errors="replace") if request else ""
+def _is_of_one_host(claim: Claim) -> bool:
+    """Return whether a document has the host of its original, if it is a copy."""
+    return host(claim.document.url or "") == host((claim.match or claim).signature.url or "")
+
+
+def _referer(request: Request) -> str:
+    return (request.headers.get("Referer") or b"").decode(errors="replace")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from asyncio import CancelledError
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from itemadapter import ItemAdapter
@@ -17,12 +19,13 @@ from ..deduplicator import PAUSES, Claim
 from ..document import Document
 from ..items import Record
 from ..settings import TAG_FIELD
+from ..signature import Signature
 from ..stats import BY_DETECTOR, PREFIX, Stat
 from ..verdict import Verdict
-from .doors import item_judged
+from . import item_judged
 from .extension import NearDup
-from .pages import ItemInHand, Pages
-from .tickets import disown
+from .pages import ItemInHand, Page, Pages
+from .tickets import AFTER_ALL, RECHECK, disown
 from .warnings import Warnings
 from .workers import FAILURES, pause
 
@@ -90,12 +93,16 @@ class NearDupPipeline:
 
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
+        self._config = neardup.config
+        self._access = neardup.access
         self._pages = neardup.pages
         self._untaggable: set[type] = set()
         self._told: set[type] = set()  # whose roles were logged
         self._shown = 0
+        # By held document: the pending claim of the first item of this run that repeats the document.
+        self._delivering: dict[Signature, Claim] = {}
         self._send = neardup.crawler.signals.send_catch_log
-        self._warnings = Warnings(neardup.config, neardup.crawler.signals)
+        self._warnings = Warnings(neardup.config)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NearDupPipeline:
@@ -109,24 +116,28 @@ class NearDupPipeline:
         self._warnings.end()
 
     async def process_item(self, item: Any) -> Any:
-        in_hand = self._pages.take(item)
+        in_hand, claim = self._pages.take(item), None
         try:
             document = await self._document(item, in_hand)
-            claim = await self._claim(document, in_hand)
+            if document and (document.lines or document.site):
+                claim = await self._claim(document, in_hand)
+            else:
+                self.neardup.count("no_text")
+                self._pages.fetch_again(in_hand.page)
             if claim:
-                await self._pages.adjust_by_page(claim, in_hand)
+                await self._adjust(claim, in_hand.page)
+                self._count(claim)
+            self._warnings.note(item, document, claim)
         except Exception:  # no error of ours or of a detector may lose the item
             self.neardup.count("errors")
             self._pages.fetch_again(in_hand.page)
             logger.exception("An item passes without a verdict", extra={"item": item})
             return item
-        if claim:
-            self._count(claim)
         self._send(item_judged, item=item, document=document, claim=claim, response=in_hand.response)
         return self._act(item, in_hand, claim) if claim else item
 
     async def _document(self, item: Any, in_hand: ItemInHand) -> Document | None:
-        record = Record.of(item, self.neardup.config, self._pages.fetch(in_hand))
+        record = Record.of(item, self._config, self._pages.fetch(in_hand))
         if record is None:
             return None
         if type(item) not in self._told:
@@ -135,34 +146,90 @@ class NearDupPipeline:
         workers = self.neardup.workers
         return record.document({html: await workers.read(html) for html in record.pages()} if workers.reads else {})
 
-    async def _claim(self, document: Document | None, in_hand: ItemInHand) -> Claim | None:
-        if document is None or not (document.lines or document.site):
-            self.neardup.count("no_text")
-            self._pages.fetch_again(in_hand.page)
-            return None
-        if self.neardup.workers.signs:
-            await self.neardup.workers.prepare(document)
+    async def _claim(self, document: Document, in_hand: ItemInHand) -> Claim | None:
+        """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
+        await self.neardup.workers.prepare(document)
         try:
-            in_hand.claim = claim = await self._claim_settled(document)
-            await self._pages.adjust_by_run(claim)
+            claim, moment = await self._access.claim(document), PAUSES[0]
+            while claim.is_early:
+                if claim.rival:
+                    await self._access.settled(claim.rival)
+                else:
+                    await pause(moment)
+                    moment = min(2 * moment, PAUSES[1])
+                claim = await self._access.claim(document)
+            in_hand.claim = claim
+            if claim.match and self._config.revisit == "keep":
+                await self._adjust_by_run(claim, claim.match.signature)
         except FAILURES as error:
-            in_hand.claim = document  # claimed late, if the item is kept
+            in_hand.claim, in_hand.late = None, document
             self.neardup.pass_unjudged(error)
             return None
         return claim
 
-    async def _claim_settled(self, document: Document) -> Claim:
-        """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
-        access = self.neardup.access
-        claim, moment = await access.claim(document), PAUSES[0]
-        while claim.is_early:
-            if claim.rival:
-                await access.settled(claim.rival)
-            else:
-                await pause(moment)
-                moment = min(2 * moment, PAUSES[1])
-            claim = await access.claim(document)
-        return claim
+    # The verdict in the light of the run and of the page
+
+    async def _adjust_by_run(self, claim: Claim, document: Signature) -> None:
+        """Make the first item of the run that repeats a held document a revisit, and further ones duplicates.
+
+        With another NEARDUP_REVISIT than "keep", verdicts do not depend on the run.
+        """
+        while other := self._delivering.get(document):
+            await self._access.settled(other)
+        self._delivering[document] = claim
+        try:
+            # An item of a preferred host is not dropped for an item of another host.
+            by_own_host = claim.document.url in self.neardup.dedup.matcher.preference
+            is_delivered = await self._is_delivered(document, by_own_host=by_own_host)
+        except BaseException:  # no other claim may wait for this one
+            del self._delivering[document]
+            raise
+        if is_delivered:
+            del self._delivering[document]
+        else:
+            claim.when_settled(partial(self._delivering.pop, document))
+        claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
+
+    async def _adjust(self, claim: Claim, page: Page | None) -> None:
+        """Adjust the verdict on an item whose page had earlier items, or was fetched in place of the original.
+
+        Also count rescued dead links, and wrong skips that a recheck found.
+        """
+        if page is None:
+            return
+        document, ticket = (claim.match or claim).signature, page.ticket
+        is_first, is_again = not page.given, document in page.given
+        page.given.add(document)
+        if is_first:
+            if claim.match and (ticket.dead_link or ticket.reason == AFTER_ALL):
+                await self._adjust_stand_in(claim, document, ticket.dead_link)
+            if ticket.reason == RECHECK and claim.verdict.status == "unique":
+                self.neardup.tickets.fail(ticket)
+            return
+        if is_again and self._config.revisit != "keep":  # a text twice on one page is no revisit
+            claim.verdict = replace(claim.verdict, status="duplicate")
+        if page.has(claim.document):
+            claim.verdict = replace(claim.verdict, changed=False)
+            page.gives_many = page.gives_many or not is_again
+
+    async def _adjust_stand_in(self, claim: Claim, document: Signature, dead_link: str | None) -> None:
+        """Make a copy that was fetched in place of its original a revisit, unless the run has the content already.
+
+        If the original's own URL was not the last to return the content, the copy takes the place of the original.
+        """
+        dedup, ask = self.neardup.dedup, self._access.ask
+        if not await self._is_delivered(document):
+            claim.verdict = replace(claim.verdict, status="revisit")
+            claim.is_successor = bool(await ask(dedup.deliveries.is_deserted, document))
+        dead = await ask(dedup.store.resolve, dead_link) if dead_link else None
+        if dead and dead.signature is document:
+            self.neardup.count("dead_links/rescued")
+
+    async def _is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
+        deliveries = self.neardup.dedup.deliveries
+        return bool(await self._access.ask(partial(deliveries.is_delivered, document, by_own_host=by_own_host)))
+
+    # What is done with the item
 
     def _count(self, claim: Claim) -> None:
         count, verdict = self.neardup.count, claim.verdict
@@ -172,16 +239,17 @@ class NearDupPipeline:
             count("thin")
         if claim.document.scripted:
             count("scripted")
-        if verdict.changed and self.neardup.config.revisit != "keep":
+        if verdict.changed and self._config.revisit != "keep":
             count("changed")
         if verdict.status == "duplicate":
             self.neardup.stats.inc_value(f"{PREFIX}{BY_DETECTOR}{verdict.detector}")
 
     def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> Any:
-        config, verdict = self.neardup.config, claim.verdict
+        config, verdict = self._config, claim.verdict
         if self._is_dropped(verdict):
             if config.action == "drop":
-                self._pages.commit(in_hand)
+                in_hand.claim = None
+                self._pages.commit(claim, in_hand.page)
                 if self.neardup.dropped:
                     self.neardup.dropped.write(item, claim.document.url, verdict)
                 self._shown += 1
@@ -198,7 +266,7 @@ class NearDupPipeline:
         With NEARDUP_REVISIT = "keep" only the feed of this run counts. Otherwise the feeds of earlier runs count too,
         unless the content of the URL has changed.
         """
-        if self.neardup.config.revisit == "keep":
+        if self._config.revisit == "keep":
             return verdict.status == "duplicate"
         return verdict.status != "unique" and not verdict.changed
 

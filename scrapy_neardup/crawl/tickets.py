@@ -11,7 +11,6 @@ with the meta of a detour loses what belongs to the detour.
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -34,13 +33,11 @@ from ..text.urls import canonical_url, host, is_private
 if TYPE_CHECKING:
     from .extension import NearDup
 
-logger = logging.getLogger(__name__)
-
 KEY = "neardup"  # the meta key of tickets
 MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
 RESTORED, RECHECK, AFTER_ALL = "restored", "recheck", "sent after all"  # why it is sent although a skip was advised
 MOST = 10_000  # the maximum number of held requests; if there are more, the oldest are sent
-MOST_GONE = 100_000  # the maximum number of remembered URLs and hosts that failed
+MOST_FAILED = 100_000  # the maximum number of remembered URLs, hosts and reasons that failed; the oldest are forgotten
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
 _AS_IS = ("dont_redirect", "dont_retry")  # meta keys of a detour from a mirror to the original host
 # Meta keys that are secret, or useless on another host.
@@ -66,6 +63,8 @@ class Ticket(NamedTuple):
     @classmethod
     def of(cls, request: Request) -> Ticket:
         """Return the ticket of a request; a blank one if it has none that counts."""
+        if KEY not in request.meta:  # as of most requests
+            return cls(request.url)
         kept = _kept(request)
         is_own = kept.url in (request.url, *redirects(request)[0][:1])
         return kept if is_own else cls(request.url, inherited=kept.inherited)
@@ -100,8 +99,11 @@ def redirects(request: Request) -> tuple[list[str], list[object]]:
 
     Redirects in meta that the spider copied from a response are left out.
     """
-    meta, before = request.meta, _kept(request).inherited
-    return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
+    meta = request.meta
+    if "redirect_urls" not in meta:  # as in that of most requests
+        return [], []
+    before = _kept(request).inherited
+    return list(meta["redirect_urls"])[before:], list(meta.get("redirect_reasons", ()))[before:]
 
 
 def disown(request: Request) -> None:
@@ -214,8 +216,7 @@ class Tickets:
         self._tried: WeakSet[Signature] = WeakSet()
         self._count = 0
         self._is_asking = False
-        self._gone: LocalCache[str, bool] = LocalCache(MOST_GONE)
-        self._wrong: LocalCache[str, bool] = LocalCache(MOST)
+        self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, reasons for skips
         neardup.crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
 
     # Held requests
@@ -225,7 +226,7 @@ class Tickets:
         self._waiting.setdefault(document, []).append((request, size))
         self._count += 1
         while self._count > MOST:
-            self._send(self._waiting.popitem(last=False)[1])
+            self._send(next(iter(self._waiting)))
 
     def let_go(self, document: Signature) -> None:
         """Drop the requests that were skipped for a document, after the document was delivered."""
@@ -243,30 +244,22 @@ class Tickets:
         self._count = 0
 
     def _spider_idle(self) -> None:
-        if self._is_asking:
-            raise DontCloseSpider
-        if self._waiting:
+        if self._waiting and not self._is_asking:
             self._is_asking = True
             deferred_from_coro(self._release())
+        if self._is_asking:
             raise DontCloseSpider
 
     async def _release(self) -> None:
         """Send a request for each missing document, unless another process has delivered the document meanwhile."""
         asked = list(self._waiting)
-        try:
+        with self._neardup.handled(self, "skipped requests, which are sent after all"):
             for document in await self._neardup.access.ask(self._delivered, asked) or ():
                 self.let_go(document)
-        except Exception:  # no error of the plugin may lose the requests
-            logger.exception("Skipped requests are sent after all, since an error prevents the check for their content")
-        finally:
-            self._is_asking = False
+        self._is_asking = False
         for document in filter(self._waiting.__contains__, asked):
-            requests = self._waiting.pop(document)
-            count = len(requests) if document in self._tried else 1
+            self._send(document, None if document in self._tried else 1)
             self._tried.add(document)
-            if requests[count:]:
-                self._waiting[document] = requests[count:]
-            self._send(requests[:count])
 
     def _delivered(self, documents: Iterable[Signature]) -> list[Signature]:
         dedup = self._neardup.dedup
@@ -274,8 +267,12 @@ class Tickets:
             pass
         return list(filter(dedup.deliveries.is_delivered, documents))
 
-    def _send(self, requests: Iterable[tuple[Request, int]]) -> None:
-        for request, size in requests:
+    def _send(self, document: Signature, most: int | None = None) -> None:
+        """Send the requests that were skipped for a document; no more than `most` of them."""
+        requests = self._waiting.pop(document)
+        if later := requests[len(requests) if most is None else most :]:
+            self._waiting[document] = later
+        for request, size in requests[:most]:
             self._count -= 1
             self._neardup.count("requests/sent_after_all")
             _ticket_for(request, AFTER_ALL).put(request)
@@ -296,7 +293,7 @@ class Tickets:
         request is a recheck.
         """
         reason, least = _reason(advice), self._neardup.config.recheck
-        if reason in self._wrong:
+        if reason in self._failed:
             return True
         share = max(least, advice.recheck) if least and advice.action == SKIP else 0.0
         if not is_in_share(request.url, self._neardup.dedup.store.run, share):
@@ -309,17 +306,17 @@ class Tickets:
         """Note that a recheck returned content that is not held. Its reason causes no more skips in this run."""
         self._neardup.count("requests/wrongly_skipped")
         if ticket.tested:
-            self._wrong[ticket.tested] = True
+            self._failed[ticket.tested] = True
 
     # Dead links
 
     def note_gone(self, url: str, *, with_host: bool = False) -> None:
-        """Note that a URL, or its whole host, failed. The oldest are forgotten."""
-        self._gone[_place(url) if with_host else canonical_url(url)] = True
+        """Note that a URL, or its whole host, failed."""
+        self._failed[_place(url) if with_host else canonical_url(url)] = True
 
     def is_gone(self, url: str) -> bool:
         """Return whether a URL or its host failed in this crawl."""
-        return canonical_url(url) in self._gone or _place(url) in self._gone
+        return canonical_url(url) in self._failed or _place(url) in self._failed
 
 
 def is_in_share(url: str, run: str, share: float) -> bool:

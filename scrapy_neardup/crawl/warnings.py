@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
-from scrapy.signalmanager import SignalManager
 from scrapy.utils.datatypes import LocalCache
 
 from ..deduplicator import Claim
@@ -22,7 +20,6 @@ from ..settings import Config
 from ..text.main_text import squeeze
 from ..text.urls import host
 from ..verdict import named
-from .doors import item_judged
 
 logger = logging.getLogger(__name__)
 
@@ -40,34 +37,38 @@ _SHOWN = 80  # the maximum number of characters of a title in a message
 class Warnings:
     """Observes the verdicts of a crawl, and warns of each problem once."""
 
-    def __init__(self, config: Config, signals: SignalManager) -> None:
+    def __init__(self, config: Config) -> None:
         self._items = self._textless = self._located = self._homeless = 0
-        self._page = ""  # of the last item without a URL of its own
         self._documents = self._compared = self._others = 0
         # By fact: the number of documents that only this fact keeps apart from an earlier one with their text.
         self._lone: Counter[int] = Counter()
+        # By host: the number of copies of each original and, under "", of all documents, which is never the smaller.
+        self.hosts: LocalCache[str, Counter[str]] = LocalCache(HOSTS)
         # The fields that the settings name and no item had so far.
         self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")
         if config.url_field != Config().url_field:
             self._missing[config.url_field] = "NEARDUP_URL_FIELD"
-        self._of_items: list[Callable[[Any, Document | None], str]] = [
-            self._of_textless, self._of_missing, self._of_homeless,
-        ]  # fmt: skip
-        self._of_claims: list[Callable[[Claim], str]] = [Crowds().warning, self._of_titles, self._of_lone_facts]
-        signals.connect(self.item_judged, signal=item_judged)
+        self._of_items = [self._of_textless, self._of_missing, self._of_homeless]
+        self._of_claims = [self._of_few_originals, self._of_titles, self._of_lone_facts]
 
-    def item_judged(self, item: Any, document: Document | None, claim: Claim | None) -> None:
+    def note(self, item: Any, document: Document | None, claim: Claim | None) -> None:
         """Count an item. Items without a verdict count too."""
         self._items += 1
         self._of_items = [check for check in self._of_items if not _warn(check(item, document))]
         if claim:
-            self._documents += 1
-            self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
+            self.note_claim(claim)
+
+    def note_claim(self, claim: Claim) -> None:
+        """Count a document with a verdict."""
+        self._documents += 1
+        self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
 
     def end(self) -> None:
         """Warn if a crawl with few items ends, and none of them had text."""
         if 0 < self._textless == self._items < ITEMS:
             _warn(self._without_text("All"))
+
+    # Of items
 
     def _of_textless(self, item: Any, document: Document | None) -> str:
         self._textless += not (document and document.lines)
@@ -88,18 +89,19 @@ class Warnings:
         return f"None of {ITEMS} items has the field {fields}. Check the name in the setting"
 
     def _of_homeless(self, item: Any, document: Document | None) -> str:
-        if document is None:
+        self._located += document is not None
+        if document is None or document.has_own_url:
             return ""
-        self._located += 1
-        if not document.has_own_url:
-            self._homeless, self._page = self._homeless + 1, document.url or ""
+        self._homeless += 1
         if not _is_most(self._homeless, self._located):
             return ""
         return (
-            f"Most items have no URL of their own: {self._homeless} of {self._located}, such as one of {self._page}."
+            f"Most items have no URL of their own: {self._homeless} of {self._located}, such as one of {document.url}."
             " So no request is skipped because of them, and `changes` lists only new and gone ones. If a field has"
             " their URL, name it in NEARDUP_URL_FIELD"
         )
+
+    # Of verdicts
 
     def _of_lone_facts(self, claim: Claim) -> str:
         if claim.apart is None:
@@ -130,6 +132,29 @@ class Warnings:
             f" ({original.url}). Check whether these two pages have the same content. If not, raise NEARDUP_RESEMBLANCE"
         )
 
+    def _of_few_originals(self, claim: Claim) -> str:
+        name, original = host(claim.document.url or ""), claim.verdict.duplicate_of
+        if not name:
+            return ""
+        if (counts := self.hosts.get(name)) is None:
+            counts = self.hosts[name] = Counter()
+        counts[""] += 1
+        if claim.verdict.status == "duplicate" and original:
+            counts[original] += 1
+            for each, _ in counts.most_common()[ORIGINALS // 2 :] if len(counts) > ORIGINALS else ():
+                del counts[each]
+        elif counts[""] not in (ITEMS, PAGES):  # no original has more copies than before
+            return ""
+        (_, documents), (first, count), *more = *counts.most_common(1 + FEW), ("", 0)
+        is_wall = documents >= PAGES and count > SHARE * documents
+        if not is_wall and not _is_most(count + sum(each for _, each in more), documents):
+            return ""
+        return (
+            f"{count} of {documents} documents of {name} are copies of {first}. Check whether they have the same"
+            f" content: `scrapy neardup explain {first}` lists them. The repeated text may be a login page, an error"
+            " page or a template"
+        )
+
 
 def _warn(warning: str) -> bool:
     if warning:
@@ -144,39 +169,3 @@ def _is_most(part: int, count: int) -> bool:
 def _shown(title: str) -> str:
     title = squeeze(title)
     return repr(title[:_SHOWN] + "…" * (len(title) > _SHOWN))
-
-
-class Crowds:
-    """Counts, for each host, the documents that are copies of few originals."""
-
-    def __init__(self) -> None:
-        # By host: the number of copies of each original and, under "", of all documents, which is never the smaller.
-        self._hosts: LocalCache[str, Counter[str]] = LocalCache(HOSTS)
-
-    def warning(self, claim: Claim) -> str:
-        url, original = claim.document.url, claim.verdict.duplicate_of
-        if not url or not (name := host(url)):
-            return ""
-        if (counts := self._hosts.get(name)) is None:
-            counts = self._hosts[name] = Counter()
-        counts[""] += 1
-        if claim.verdict.status == "duplicate" and original:
-            counts[original] += 1
-            for each, _ in counts.most_common()[ORIGINALS // 2 :] if len(counts) > ORIGINALS else ():
-                del counts[each]
-        elif counts[""] not in (ITEMS, PAGES):  # no original has more copies than before
-            return ""
-        return _crowded(name, counts)
-
-
-def _crowded(name: str, counts: Counter[str]) -> str:
-    [(_, documents), *largest] = counts.most_common(1 + FEW)
-    original, count = largest[0] if largest else ("", 0)
-    is_wall = documents >= PAGES and count > SHARE * documents
-    if not is_wall and not _is_most(sum(each for _, each in largest), documents):
-        return ""
-    return (
-        f"{count} of {documents} documents of {name} are copies of {original}. Check whether they have the same"
-        f" content: `scrapy neardup explain {original}` lists them. The repeated text may be a login page, an error"
-        " page or a template"
-    )

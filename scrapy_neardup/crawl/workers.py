@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,9 +42,8 @@ logger = logging.getLogger(__name__)
 
 FAILURES = (StoreError, OSError)
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call
-MOST_LATE = 20_000_000  # the maximum size of the texts of late documents together, in characters
 RETRY = 30.0  # seconds until processes are started again after one failed to start
-QUEUED = 2  # documents queued for each process; more of them would delay the end of a stopped crawl
+QUEUED = 2  # documents queued for each process; more of them would try to start processes that can't start
 
 
 async def pause(seconds: float) -> None:
@@ -68,18 +66,14 @@ async def arrived(future: Future[T]) -> T:
 
 
 class Access:
-    """Calls the store of a crawl.
-
-    `ask`, `later` and `catch_up` pass an error of the store to `failed`. The other methods raise the error.
-    """
+    """Calls the store of a crawl. `ask` and `later` pass an error of the store to `failed`, the others raise it."""
 
     def __init__(self, dedup: Deduplicator, failed: Callable[[Exception], object]) -> None:
         self._dedup = dedup
         self._failed = failed
         self._thread = ThreadPoolExecutor(1, "neardup-store") if dedup.store.is_remote else None
         self._claims: deque[tuple[Document, Future[Claim]]] = deque()
-        self.late: deque[Document] = deque()  # which wait to be claimed
-        self._late_size = self._asked = 0
+        self._asked = 0
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function on the store, and return its result. Raise the errors of the function."""
@@ -100,6 +94,27 @@ class Access:
             if number == self._asked:
                 with suppress(*FAILURES):  # the rows stay queued, and `flush` raises
                     self._dedup.store.flush(wait=False)
+
+    async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
+        """Call a function on the store, and return its result. Return None if the store fails."""
+        return await self._reported(self.run(function, *arguments))
+
+    async def _reported(self, called: Awaitable[T]) -> T | None:
+        try:
+            return await called
+        except FAILURES as error:
+            self._failed(error)
+            return None
+
+    def later(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Call a function on the store after all pending calls. If the store is on a server, do not wait."""
+        if self._thread:
+            deferred_from_coro(self._reported(arrived(self._submit(function, *arguments))))
+            return
+        try:
+            function(*arguments)
+        except FAILURES as error:
+            self._failed(error)
 
     async def claim(self, document: Document) -> Claim:
         """Claim a document as `Deduplicator.try_claim` does.
@@ -137,27 +152,6 @@ class Access:
         if len(some) > 1:
             self._dedup.foresee(())  # discard the prefetched lookups of failed claims
 
-    async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
-        """Call a function on the store, and return its result. Return None if the store fails."""
-        return await self._report(self.run(function, *arguments))
-
-    async def _report(self, called: Awaitable[T]) -> T | None:
-        try:
-            return await called
-        except FAILURES as error:
-            self._failed(error)
-            return None
-
-    def later(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call a function on the store after all pending calls. If the store is on a server, do not wait."""
-        if self._thread:
-            deferred_from_coro(self._report(arrived(self._submit(function, *arguments))))
-            return
-        try:
-            function(*arguments)
-        except FAILURES as error:
-            self._failed(error)
-
     async def settled(self, claim: Claim) -> None:
         """Wait until a claim of this crawl is committed or withdrawn."""
         future: Future[None] = Future()
@@ -166,52 +160,10 @@ class Access:
         if not future.done():
             await arrived(future)
 
-    # Late documents, which passed while the store did not answer
-
-    def take_in_later(self, document: Document) -> None:
-        """Remember a document without a verdict, to claim it later. Drop the oldest if the texts exceed `MOST_LATE`."""
-        self.late.append(replace(document))  # a copy without the computed fields
-        self._late_size += len(document.text)
-        while self._late_size > MOST_LATE:
-            self._late_size -= len(self.late.popleft().text)
-
-    async def catch_up(self) -> bool:
-        """Claim some late documents. Return whether at least one was claimed."""
-        some = [self.late.popleft() for _ in range(min(AT_ONCE, len(self.late)))]
-        known = len(some)
-        self._late_size -= sum(len(document.text) for document in some)
-        try:
-            if some:
-                await self.ask(self._claim_late, some)
-        finally:
-            for document in some:
-                self.take_in_later(document)
-        return len(some) < known
-
-    async def catch_up_all(self) -> None:
-        """Claim late documents until none is left, or none can be claimed."""
-        while any([await self.catch_up() for _ in range(0, len(self.late), AT_ONCE)]):
-            pass
-
-    def _claim_late(self, documents: list[Document]) -> None:
-        """Claim and commit documents, and remove the committed ones from the list.
-
-        A document stays in the list if the original that it repeats is pending.
-        """
-        for document in list(documents):
-            claim = self._dedup.try_claim(document)
-            if not claim.is_early:
-                claim.commit()
-                documents.remove(document)
-
     def close(self) -> None:
         """End the thread after the pending calls."""
         if self._thread:
             self._thread.shutdown(wait=False)
-
-
-class WorkerError(Exception):
-    """A worker process could not do its work. The message gives the reason."""
 
 
 class Workers:
@@ -221,63 +173,49 @@ class Workers:
     """
 
     def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
-        self._detectors = list(filter(is_heavy, detectors))
+        heavy = list(filter(is_heavy, detectors)) if count else []
+        self.signs = bool(heavy)  # whether processes compute fingerprints
         self.reads = bool(count) and is_heavy_extractor(extractor)  # whether processes extract main texts
-        self.signs = bool(count and self._detectors)  # whether processes compute fingerprints
-        self._given = (self._detectors, extractor if self.reads else BUILTIN)
-        self._count = count
-        self._processes: Processes | None = None
-        self._turns = DeferredSemaphore(max(1, self._count * QUEUED))
-        self._broken, self._broken_until = "", 0.0
         reason = "is heavy, so it has to be"
-        if count:
-            check_can_be_sent("NEARDUP_DETECTORS", reason, {each.name: each for each in self._detectors})
+        check_can_be_sent("NEARDUP_DETECTORS", reason, {each.name: each for each in heavy})
         if self.reads:
             check_can_be_sent("NEARDUP_EXTRACTOR", reason, {str(extractor): extractor})
+        self._processes = Processes(count, (heavy, extractor if self.reads else BUILTIN))
+        self._turns = DeferredSemaphore(max(1, count * QUEUED))
+        self._broken, self._broken_until = "", 0.0
 
     async def prepare(self, document: Document) -> None:
-        """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise WorkerError."""
-        if self._detectors and self._count:
-            document.ready.update(await self._made(_fingerprints, document))
+        """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise ProcessError."""
+        if self.signs:
+            document.ready.update(await self._made(_fingerprints, document, str(document.url)))
 
     async def read(self, html: str) -> Page:
-        """Return the page that is extracted from HTML. Raise WorkerError."""
-        return await self._made(_page, html)
+        """Return the page that is extracted from HTML. Raise ProcessError."""
+        return await self._made(_page, html, f"a page of {len(html)} characters")
 
-    async def _made(self, function: Callable[[Any, Any], T], of: Document | str) -> T:
+    async def _made(self, function: Callable[[Any, Any], T], of: Document | str, name: str) -> T:
         await maybe_deferred_to_future(self._turns.acquire())
         try:
             for _ in range(2):
-                if (made := await self._tried(function, of)) is not None:
-                    return made
+                if time.monotonic() < self._broken_until:
+                    raise ProcessError(self._broken)
+                try:
+                    return await arrived(self._processes.submit(function, of))
+                except ProcessError as error:
+                    if error.at_start:
+                        self._broken_until = time.monotonic() + RETRY
+                        self._broken = f"a new process died at once: {error}"
+                        raise ProcessError(self._broken) from error
+                    if not error.died:
+                        raise
+                    logger.warning("A worker process died and is replaced: %s", error)
         finally:
             self._turns.release()
-        name = of.url if isinstance(of, Document) else f"a page of {len(of)} characters"
-        raise WorkerError(f"the worker process died twice on {name}")
-
-    async def _tried(self, function: Callable[[Any, Any], T], of: Document | str) -> T | None:
-        """Return the result of a function in a worker process; None if the process died."""
-        if not self._count:
-            raise WorkerError("the crawl is at its end")
-        if time.monotonic() < self._broken_until:
-            raise WorkerError(self._broken)
-        self._processes = self._processes or Processes(self._count, self._given)
-        try:
-            return await arrived(self._processes.submit(function, of))
-        except ProcessError as error:
-            if not error.died:
-                raise WorkerError(str(error)) from error
-            if error.at_start:  # start no others for `RETRY` seconds
-                self._broken, self._broken_until = f"a new process died at once: {error}", time.monotonic() + RETRY
-                raise WorkerError(self._broken) from error
-            logger.warning("A worker process died and is replaced: %s", error)
-            return None
+        raise ProcessError(f"the worker process died twice on {name}")
 
     def close(self) -> None:
-        """Stop the processes at once."""
-        processes, self._processes, self._count = self._processes, None, 0
-        if processes:
-            processes.stop()
+        """Stop the processes at once. RuntimeError is raised for what is asked for later."""
+        self._processes.stop()
 
 
 def _fingerprints(given: Any, document: Document) -> dict[str, tuple[int, ...]]:
