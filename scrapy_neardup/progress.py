@@ -1,30 +1,25 @@
-"""Report the progress of long work to a function that shows it."""
+"""Show the progress of long work in commands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
-Show: TypeAlias = Callable[[Iterable[Any], str, int | None], Iterable[Any]]
-"""Yields the items of an iterable, and shows their progress, given their unit and, if known, their number."""
 
-_show: ContextVar[Show | None] = ContextVar("neardup_show", default=None)
+_is_shown = ContextVar("neardup_progress", default=False)
+
+
+def show_progress() -> None:
+    """Show the progress of `watched` things from now on."""
+    _is_shown.set(True)
 
 
 def watched(things: Iterable[T], unit: str, total: int | None = None) -> Iterable[T]:
-    """Return an iterable of these things. Inside a `watching` block, their progress is shown."""
-    show = _show.get()
-    return show(things, unit, total) if show else things
+    """Return an iterable of these things. In a command on a terminal, a bar shows how far it is."""
+    if not _is_shown.get():
+        return things
+    from tqdm import tqdm
 
-
-@contextmanager
-def watching(show: Show) -> Iterator[None]:
-    """Show the progress of `watched` items with `show` in this block."""
-    token = _show.set(show)
-    try:
-        yield
-    finally:
-        _show.reset(token)
+    return tqdm(things, unit=f" {unit}", total=total, disable=None, dynamic_ncols=True, leave=False)

@@ -137,7 +137,7 @@ def read_all(path: Path, data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
     path.write_bytes(data)
     bad: list[str] = []
 
-    def take(place: str, why: str, raw: object) -> None:
+    def take(place: str, why: str) -> None:
         assert "\n" not in place + why
         bad.append(f"{place}: {why}".removeprefix(f"{path}").removeprefix(", ").removeprefix(": "))
 

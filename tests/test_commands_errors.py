@@ -39,15 +39,13 @@ ON_FEEDS = {
 FEED_NAMES = {"import": "FILE"}
 ON_LABELS = {"lab evaluate": "{}", "lab calibrate": "{} --precision 0.9"}
 OTHERS = {"doctor": "", "judge": f"{URL} http://b.example/ different"}
-READ_BY_DETECTORS = ("stats", "clusters", "mirrors", "explain", "report")
 MIN_TOKENS = "NEARDUP_MIN_TOKENS = 'many' is not allowed; allowed is a whole number from 0 up"
 OTHER = "other.sqlite' does not fit: 'imatch' was made as"
-CHECK = "stats --check"  # of all namespaces, whatever the settings
 
 
 def stores() -> Iterable[tuple[str, str]]:
     """Yield calls on stores that are none."""
-    for verb, rest in {**ON_STORES, "stats --runs": "", CHECK: ""}.items():
+    for verb, rest in {**ON_STORES, "stats --runs": "", "stats --check": ""}.items():
         yield f"{verb} {rest}", "no store: name one with --store, or run this in a Scrapy project"
         yield f"{verb} {rest} --store missing.sqlite", "store 'missing.sqlite' does not exist"
         yield (
@@ -60,12 +58,10 @@ def stores() -> Iterable[tuple[str, str]]:
         )
         yield f"{verb} {rest} --store redis://127.0.0.1:1", "store 'redis://127.0.0.1:1' can't be used: "
         yield f"{verb} {rest} --store", "argument --store: expected one argument"
-        if verb != CHECK:
-            yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
-            spider = "-s NEARDUP_NAMESPACE={spider}"
-            yield f"{verb} {rest} --store held.sqlite {spider}", "{spider} has a value only in a crawl"
-    for verb in READ_BY_DETECTORS:
-        yield f"{verb} {ON_STORES[verb]} --store other.sqlite", OTHER
+        yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
+        spider = "-s NEARDUP_NAMESPACE={spider}"
+        yield f"{verb} {rest} --store held.sqlite {spider}", "{spider} has a value only in a crawl"
+    yield f"explain {URL} --store other.sqlite", OTHER
     yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", OTHER
     yield (
         "dedupe in.jsonl -o out.jsonl --store in.csv",
@@ -94,9 +90,6 @@ def feeds() -> Iterable[tuple[str, str]]:
         rest = ON_FEEDS[verb]
         yield f"{verb} {rest}".format("in.jsonl in.csv"), "feeds of several formats, JSON lines and CSV"
         yield f"{verb} {rest} --text-field absent".format("in.jsonl"), "no row has text in "
-        yield f"{verb} {rest} --bad-rows bad.txt".format("in.jsonl"), "bad.txt: unknown file format; allowed is .jsonl"
-        yield f"{verb} {rest} --bad-rows in.jsonl".format("in.jsonl"), "can't be both a feed and the file of bad rows"
-        yield f"{verb} {rest} --bad-rows missing/bad.jsonl".format("in.jsonl"), "missing/bad.jsonl: can't be written"
     for verb, rest in ON_LABELS.items():
         yield f"{verb} {rest}".format("missing"), "missing/docs.jsonl: can't be read"
         yield f"{verb} {rest}".format("x" * 256), "/docs.jsonl: can't be read: File name too long"
@@ -110,14 +103,14 @@ def options() -> Iterable[tuple[str, str]]:
     """Yield calls with an option that does not exist, or is not given what it needs."""
     for verb in VERBS:
         needed = {**ON_STORES, **ON_FEEDS, **ON_LABELS, **OTHERS}[verb].format("in.jsonl")
-        yield f"{verb} {needed} --colour", f"'--colour' is not an option of {verb}"
+        yield f"{verb} {needed} --colour", "unrecognized arguments: --colour"
         yield f"{verb} {needed} -s NEARDUP_MINTOKENS", "Invalid -s value, use -s NAME=VALUE"
     for verb in (*ON_STORES, *OTHERS, "dedupe", "lab cluster", "lab lexicon"):
         needed = {**ON_STORES, **ON_FEEDS, **OTHERS}[verb].format("in.jsonl")
         # Options are not to be shortened: another may come that begins so.
         yield (
             f"{verb} {needed} --jso",
-            f"'--jso' is not an option of {verb}",
+            "unrecognized arguments: --jso",
         )
 
 
@@ -140,7 +133,6 @@ PARTICULAR = [
     ("dedupe in.jsonl -o missing/out.jsonl", "missing/out.jsonl: can't be written: No such file"),
     ("dedupe in.jsonl -o pipe.jsonl", "pipe.jsonl: can't be written: not a regular file"),
     (f"{DEDUPE} --duplicates pipe.jsonl", "pipe.jsonl: can't be written: not a regular file"),
-    (f"{DEDUPE} --bad-rows pipe.jsonl", "pipe.jsonl: can't be written: not a regular file"),
     (f"{DEDUPE} --id-field absent", "in.jsonl, line 1: there is no id field 'absent'"),
     (f"{DEDUPE} --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
     (f"{DEDUPE} --duplicates", "argument --duplicates: expected one argument"),
@@ -153,8 +145,6 @@ PARTICULAR = [
     (f"{DEDUPE} -s NEARDUP_MINTOKENS=5", "not a setting of scrapy-neardup; did you mean NEARDUP_MIN_TOKENS?"),
     (f"{DEDUPE} -s NEARDUP_EXTRACTOR=nodots", "NEARDUP_EXTRACTOR = 'nodots' is not allowed; allowed is "),
     ("dedupe pages.jsonl -o out.jsonl -s NEARDUP_EXTRACTOR=builtins.len", "len returned int"),
-    ("dedupe in.warc -o out.warc --text-field main", "--text-field main: WARC has no fields to choose from"),
-    ("dedupe in.warc -o out.warc --url-field link", "--url-field link: WARC has no fields"),
     (f"{DEDUPE} --url-field link", "--url-field link: no row with text has a URL in it"),
     (f"{CLUSTER} --url-field link", "--url-field link: no row with text has a URL in it"),
     ("dedupe bad.parquet -o out.parquet", "bad.parquet: can't be read"),
@@ -174,11 +164,10 @@ PARTICULAR = [
     ("lab lexicon in.jsonl -o in.jsonl", "both a feed and the output"),
     ("lab lexicon in.jsonl -o pipe.jsonl --band 0 1", "pipe.jsonl: can't be written: not a regular file"),
     (f"{LEXICON} --band 0 many", "--band: 'many' is not allowed; allowed is a number from 0 to 1"),
-    (f"{LEXICON} --min-documents many", f"--min-documents: 'many' {FROM_0}"),
     (f"{LEXICON} --band 0.7 0.2", "--band 0.7 0.2: a band of normalized IDF needs 0 <= low <= high <= 1"),
-    (f"{LEXICON} --band 0.999 1 --min-documents 50", "no term is in the band 0.999 to 1.0 of 3 documents"),
-    (f"{LEXICON} --text-field nope --bad-rows bad_rows.jsonl", "no row has text in field 'nope'"),
-    ("lab lexicon empty.jsonl -o out.lexicon", "no row has text"),
+    (f"{LEXICON} --band 0.999 1", "no term is in the band 0.999 to 1.0 of 3 documents"),
+    (f"{LEXICON} --text-field nope", "--text-field nope: no row has text in it"),
+    ("lab lexicon empty.jsonl -o out.lexicon", "no term is in the band 0.5 to 0.7 of 0 documents"),
     ("lab lexicon pages.jsonl -o out.lexicon -s NEARDUP_EXTRACTOR=math.sqrt", "sqrt failed on a page"),
     # judge
     (JUDGE, "no store: name one with --store, or run this in a Scrapy project"),
@@ -189,20 +178,18 @@ PARTICULAR = [
     (f"{JUDGE} --store held.sqlite --texts missing.jsonl", "missing.jsonl: can't be read: No such file"),
     (f"judge {URL} {URL}#x same --store held.sqlite", "are one page; allowed are two"),
     (f"judge {URL} b.txt same --store held.sqlite", "b.txt: can't be read: No such file"),
-    (f"judge {URL} http://b.example/ same --store held.sqlite", "'same' needs the texts of both pages"),
+    (f"judge {URL} empty.jsonl same --store held.sqlite", "'same' needs the texts of both pages"),
+    (f"{JUDGE} --store held.sqlite", "neither the store nor a feed knows http://b.example/; allowed is a URL"),
     (f"judge {URL} http://b.example/ alike", "invalid choice: 'alike'"),
     # evaluate, calibrate
     ("lab evaluate news --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
     ("lab evaluate news --detectors exact,exact", "is not allowed; allowed is each name once"),
     ("lab evaluate news --detectors no.such", "'no.such' can't be used as a detector"),
-    ("lab evaluate news --json figures.txt", "figures.txt: unknown file format; allowed is .json"),
-    ("lab evaluate news --json missing/figures.json", "missing/figures.json: can't be written: No such file"),
-    ("lab evaluate news --json pipe.json", "pipe.json: can't be written: not a regular file"),
-    ("lab evaluate news --shuffle much", f"argument --shuffle: 'much' {FROM_0}"),
+    ('lab evaluate news -s NEARDUP_DETECTORS=[{"name":"simhash","distnce":3}]', "do not fit; allowed are distance=3"),
+    ('stats --store held.sqlite -s NEARDUP_DETECTORS=[{"nam":"simhash"}]', "NEARDUP_DETECTORS = "),
     ("lab calibrate news", "the following arguments are required: --precision"),
     ("lab calibrate news --precision 1.5", f"argument --precision: '1.5' {SHARE}"),
     ("lab calibrate news --precision high", f"argument --precision: 'high' {SHARE}"),
-    ("lab calibrate news --precision 0.9 --labels kind", "argument --labels: invalid choice: 'kind'"),
     ("lab calibrate other --precision 0.9", "no pair is labelled 'dup'"),
     # explain, clusters
     ("explain", "the following arguments are required: A"),
@@ -211,21 +198,20 @@ PARTICULAR = [
     ("explain http://unknown.example/ --store held.sqlite", "the store does not know http://unknown.example/"),
     ("clusters --store held.sqlite --limit -1", f"argument --limit: '-1' {FROM_0}"),
     ("clusters --store held.sqlite --limit many", f"argument --limit: 'many' {FROM_0}"),
-    ("stats more", "'more' is one argument too many for stats"),
+    ("stats more", "unrecognized arguments: more"),
     ("-s NEARDUP_MIN_TOKENS=many stats --store held.sqlite", MIN_TOKENS),
     (f"stats --store {'x' * 300}.sqlite", "x.sqlite' does not exist"),
     # forget
     (FORGET, "one of the arguments URL --host --run --before is required"),
     (f"{FORGET} {URL} --host a.example", "argument --host: not allowed with argument URL"),
-    (f"{FORGET} --host {URL}", f"--host '{URL}': allowed is a host, with its port or without"),
-    *((f"{FORGET} --before {when}", "90 days") for when in ("soon", "5", "20261121", "2026-13-01", "3fortnights")),
+    (f"{FORGET} --host {URL}", f"--host: '{URL}' is not allowed; allowed is a host, with its port or without"),
+    *((f"{FORGET} --before {when}", "90 days") for when in ("soon", "5", "20261121", "2026-10-01", "3fortnights")),
     # export, import, report
     ("export --store held.sqlite", REQUIRED),
     ("export --store held.sqlite -o out.csv", "out.csv: unknown file format"),
     ("export --store held.sqlite -o missing/out.jsonl", "missing/out.jsonl: can't be written"),
-    ("import in.csv --store new.sqlite", "in.csv: unknown file format"),
+    ("import in.csv --store new.sqlite", "in.csv, row 1: it is not an export"),
     ("import in.jsonl --store new.sqlite", "in.jsonl, row 1: it is not an export"),
-    ("changes --store held.sqlite --kind vanished", "invalid choice: 'vanished'"),
     (REPORT, REQUIRED),
     (f"{REPORT} -o r.txt", "r.txt: unknown file format; allowed is .html"),
     (f"{REPORT} -o no/r.html", "no/r.html: can't be written"),

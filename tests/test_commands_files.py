@@ -11,10 +11,10 @@ from subprocess import TimeoutExpired
 import pytest
 from cli import neardup, refused, succeeded, write
 from faulty import Disk, small_disk  # noqa: F401 - a fixture
-from helpers import text, write_labelled
+from helpers import text
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.commands.dedupe import _Job
+from scrapy_neardup.commands.dedupe import Job
 from scrapy_neardup.detectors.processes import Signer
 from scrapy_neardup.feeds import Row, writing
 from scrapy_neardup.settings import Config
@@ -25,24 +25,21 @@ ROWS = [{"id": n, "url": f"http://a.example/{n}", "text": text(n)} for n in rang
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a directory with a feed and a store under several names each, and a labelled set."""
+    """Return a directory with a feed and a store under several names each."""
     write(tmp_path / "in.jsonl", ROWS)
     (tmp_path / "sub").mkdir()
     with Deduplicator.open(str(tmp_path / "store.jsonl")) as dedup:
         dedup.claim(Document("http://a.example/1", text(1))).commit()
     (tmp_path / "link.jsonl").symlink_to("in.jsonl")
-    os.link(tmp_path / "in.jsonl", tmp_path / "other.jsonl")
     (tmp_path / "store.html").symlink_to("store.jsonl")
-    write_labelled(tmp_path / "news")
-    (tmp_path / "news.json").symlink_to("news/pairs.jsonl")
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["in.jsonl", "sub/../in.jsonl", "link.jsonl", "other.jsonl", "../{}/in.jsonl"])
+@pytest.mark.parametrize("name", ["in.jsonl", "sub/../in.jsonl", "link.jsonl", "../{}/in.jsonl"])
 @pytest.mark.parametrize(
     "call",
     ["dedupe in.jsonl -o {}", "dedupe in.jsonl -o new.jsonl --duplicates {}", "lab cluster in.jsonl -o {}",
-     "lab lexicon in.jsonl -o {}", "lab cluster in.jsonl -o new.jsonl --bad-rows {}"],
+     "lab lexicon in.jsonl -o {}"],
 )  # fmt: skip
 def test_a_feed_is_no_output_by_whatever_name(folder: Path, call: str, name: str) -> None:
     before = (folder / "in.jsonl").read_bytes()
@@ -60,13 +57,12 @@ def test_a_feed_is_no_output_by_whatever_name(folder: Path, call: str, name: str
         ("export -o sub/../store.jsonl --store store.jsonl", "the store and the output"),
         ("report -o store.html --store store.jsonl", "the store and the report"),
         ("report -o store.html -s NEARDUP_STORE=store.jsonl", "the store and the report"),
-        ("lab evaluate news --json news.json", "a file of a labelled set and the file of results"),
     ],
 )
-def test_a_store_and_a_labelled_set_are_no_outputs(folder: Path, call: str, said: str) -> None:
-    before = [(folder / name).read_bytes() for name in ("store.jsonl", "news/pairs.jsonl")]
+def test_a_store_is_no_output(folder: Path, call: str, said: str) -> None:
+    before = (folder / "store.jsonl").read_bytes()
     assert said in refused(folder, *call.split())
-    assert [(folder / name).read_bytes() for name in ("store.jsonl", "news/pairs.jsonl")] == before
+    assert (folder / "store.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize("call", ["dedupe bad.jsonl -o sub.jsonl", "lab lexicon bad.jsonl -o sub.jsonl"])
@@ -116,7 +112,7 @@ def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path)
         Deduplicator.open() as dedup,
         writing(str(tmp_path / "dups.jsonl"), (".jsonl",)) as report,
     ):
-        job = _Job(Config(), dedup, lambda row: None, report, None)
+        job = Job(Config(), dedup, lambda row: None, report, None)
         rows = [Row(n, {"url": f"http://a.example/{n}", "text": text(n)}, f"line {n}") for n in range(100)]
         made = Signer(Config(), dedup.detectors).sign([row[:2] for row in rows])
         job.take(rows, made)

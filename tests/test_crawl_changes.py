@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli import neardup, succeeded
+from cli import succeeded
 from site_server import Gate, Page, article, html
 
 from scrapy_neardup import Deduplicator, Document
@@ -23,18 +23,11 @@ def crawled(crawl, site, texts: dict[str, int | str], settings=None, spider="Lis
     return crawl(spider, {**COUNTED, **(settings or {})}, urls=urls)
 
 
-def listed(crawl, *options: str) -> list[tuple[str, ...]]:
+def listed(crawl) -> list[tuple[str, ...]]:
     """Return the kinds of the changes with the names of the pages, and the former names of moved pages."""
-    rows = json.loads(succeeded(crawl.folder, "changes", "--store", crawl.store, "--json", *options).stdout)
+    rows = json.loads(succeeded(crawl.folder, "changes", "--store", crawl.store, "--json").stdout)
     urls = [(row["kind"], row["url"], *filter(None, [row["former_url"]])) for row in rows]
     return [(kind, *(url.rpartition("/")[2].removesuffix(".html") for url in rest)) for kind, *rest in urls]
-
-
-def run_ids(crawl) -> list[str]:
-    return [
-        run["run"]
-        for run in json.loads(succeeded(crawl.folder, "stats", "--runs", "--store", crawl.store, "--json").stdout)
-    ]
 
 
 def counts(crawled) -> dict[str, int]:
@@ -66,17 +59,12 @@ def test_each_kind_of_change_is_listed_and_counted(crawl, a, revisit):
     assert (listed(crawl), counts(fourth)) == ([], {})
 
 
-def test_the_lines_and_an_earlier_run(crawl, a):
+def test_the_lines(crawl, a):
     text = article(8)
     crawled(crawl, a, {"news": text, "old": 9})
     crawled(crawl, a, {"news": text.replace(text.split()[40], "changed"), "new": 9})
     made = succeeded(crawl.folder, "changes", "--store", crawl.store).stdout.splitlines()
     assert made == ["moved            " + f"{a.url}/new.html  (before: {a.url}/old.html)", "1 moved"]
-    only = succeeded(crawl.folder, "changes", "--store", crawl.store, "--kind", "gone", "new").stdout
-    assert only == "no changes\n"
-    first = run_ids(crawl)[0]
-    assert listed(crawl, "--run", first) == [("new", "news"), ("new", "old")]
-    assert listed(crawl, "--run", first, "--kind", "gone", "moved") == []
 
 
 def test_changed_content_comes_with_its_resemblance(crawl, a):
@@ -106,7 +94,6 @@ def test_pages_that_get_held_content_have_changed(crawl, a, revisit):
     crawled(crawl, a, {"a": 1, "b": 1, "c": 50, "d": 50}, settings)
     assert listed(crawl) == [("changed", "a"), ("changed", "b")]
     crawled(crawl, a, {"a": 1, "b": 1, "c": 50, "d": 1}, settings)
-    assert listed(crawl, "--run", run_ids(crawl)[2]) == [("changed", "a"), ("changed", "b")]
     assert listed(crawl) == [("changed", "d")]
 
 
@@ -249,7 +236,7 @@ def test_what_a_crawl_left_out_is_not_gone(crawl, a, settings, reason):
     assert (stopped.stats["finish_reason"], counts(stopped)) == (reason, {"new": 1})
     assert f"Changes: 1 new. {NOT_FULL}" in stopped.log
     assert succeeded(crawl.folder, "changes", "--store", crawl.store).stderr == f"{NOT_FULL}.\n"
-    assert (listed(crawl), listed(crawl, "--kind", "gone")) == ([("new", "new")], [])
+    assert listed(crawl) == [("new", "new")]
     assert counts(crawled(crawl, a, {"new": 9, **texts})) == {}
     del texts["p6"]
     assert counts(crawled(crawl, a, {"new": 9, **texts})) == {"gone": 1}
@@ -305,10 +292,3 @@ def test_the_items_of_one_page_come_and_go_by_themselves_and_do_not_change_its_u
         page, _, label = row["url"].partition(" (")
         assert (row["kind"], page) == (kind, f"{a.url}/list.html")
         assert article(seed).startswith(label[:-1])
-
-
-def test_an_unknown_run_is_refused_in_one_line(crawl, a):
-    crawled(crawl, a, {"one": 1})
-    made = neardup(crawl.folder, "changes", "--store", crawl.store, "--run", "yesterday")
-    assert (made.returncode, made.stderr.count("\n")) == (2, 1)
-    assert "'yesterday' is not a run of this store" in made.stderr

@@ -35,7 +35,8 @@ def advised(settings: dict[str, Any]) -> list[str]:
         {**ADD_ON, "NEARDUP_REVISIT": "skip", "DELTAFETCH_ENABLED": True},
         {**ADD_ON, "NEARDUP_ACTION": "tag", "NEARDUP_SKIP_MIRRORS": False},
         {**ADD_ON, "NEARDUP_TTL": "90 days", "NEARDUP_STORE": "held.sqlite"},
-        {**ADD_ON, "NEARDUP_DROPPED": "dropped.jsonl"},
+        {**ADD_ON, "NEARDUP_DROPPED": "s3://bucket/dropped-%(time)s.jsonl"},
+        {**ADD_ON, "NEARDUP_DROPPED": "dropped"},
         {**ADD_ON, "NEARDUP_STORE": "redis://127.0.0.1", "NEARDUP_REVISIT": "drop"},
     ],
 )
@@ -46,13 +47,19 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "error: the project enables neither the pipeline nor the middleware"),
+        ({}, "error: the project does not enable the plugin"),
         (
             {"ADDONS": {"scrapy_neardup.Addon": None}},
-            "error: the project enables neither the pipeline nor the middleware",
+            "error: the project does not enable the plugin",
         ),
-        ({**ORIGINS, "ITEM_PIPELINES": {"scrapy_neardup.NearDupPipeline": 300}}, "note: the middleware is not enabled"),
-        ({"DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}}, "warning: the pipeline is not enabled"),
+        (
+            {**ORIGINS, "ITEM_PIPELINES": {"scrapy_neardup.NearDupPipeline": 300}},
+            "warning: MirrorMiddleware is not enabled, so no request is skipped, and no dead link",
+        ),
+        (
+            {**ORIGINS, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}},
+            "warning: NearDupPipeline is not enabled, so no item is compared",
+        ),
         (
             {**ORIGINS, "ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 600}},
             "warning: MirrorMiddleware is at 600",
@@ -82,7 +89,10 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
             'warning: NEARDUP_EXTRACTOR = "trafilatura" with NEARDUP_WORKERS = 0',
         ),
         ({**ADD_ON, "NEARDUP_TTL": "1 day"}, "warning: NEARDUP_TTL (86400 s) is shorter"),
-        ({**ADD_ON, "NEARDUP_RECHECK": 0}, "note: NEARDUP_RECHECK = 0"),
+        (
+            {**ADD_ON, "NEARDUP_DROPPED": "dropped-%(time)s.xyz"},
+            "error: NEARDUP_DROPPED = 'dropped-%(time)s.xyz': Scrapy writes no .xyz, so a crawl stops at its start",
+        ),
         (
             {**ADD_ON, "NEARDUP_MIRROR_HOSTS": {"m.example": "example"}, "NEARDUP_PREFERRED_HOSTS": ["m.example"]},
             "warning: NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name m.example",
@@ -220,10 +230,10 @@ def test_a_store_that_no_crawl_can_make_is_an_error(project: Path, store: str, s
 
 @pytest.mark.parametrize("arguments", [["-s", "NEARDUP_STORE=ftp://me:secret@x/y"], ["--store", "ftp://me:secret@x/y"]])
 def test_no_kind_of_store_is_an_error_among_the_others(project: Path, arguments: list[str]) -> None:
-    made = neardup(project, "doctor", "-s", "NEARDUP_RECHECK=0", *arguments)
+    made = neardup(project, "doctor", "-s", "HTTPCACHE_ENABLED=1", *arguments)
     assert made.returncode == 2
     assert "scrapy-neardup " in made.stdout
-    assert "note: NEARDUP_RECHECK = 0" in made.stdout
+    assert "note: HTTPCACHE_ENABLED without expiry" in made.stdout
     assert "error: store 'ftp://me:***@x/y': no such kind of store; allowed are a path, redis" in made.stdout
     named = arguments[0 if arguments[0] == "--store" else 1].split("=")[0]
     assert f"to do: name another store with {named}\n" in made.stdout

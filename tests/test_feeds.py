@@ -83,7 +83,7 @@ def test_feeds_of_one_kind_become_one(tmp_path: Path, ending: str) -> None:
 
 @every_kind
 def test_no_more_than_some_of_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
-    monkeypatch.setattr("scrapy_neardup.feeds.parquet.GROUP", 1 << 21)
+    monkeypatch.setattr("scrapy_neardup.feeds.formats.GROUP", 1 << 21)
     rows = [{"url": f"http://a.example/{n}", "text": ('\\ " 鹤' + "x" * 1995) * 50} for n in range(100)]
     path = write_feed(tmp_path / f"x.{ending}", rows)
     next(feeds_of(path).rows())  # modules are imported now, so their memory does not count
@@ -137,7 +137,7 @@ def test_a_feed_that_was_cut_off_is_told_and_the_next_is_read(tmp_path: Path, en
     path, more = write_feed(tmp_path / f"x.{ending}"), write_feed(tmp_path / f"y.{ending}")
     path.write_bytes(path.read_bytes()[:-20])
     bad: list[str] = []
-    rows = [row.data["url"] for row in feeds_of(path, more).rows(lambda place, *why: bad.append(place))]
+    rows = [row.data["url"] for row in feeds_of(path, more).rows(lambda place, why: bad.append(place))]
     assert rows[-4:] == [row["url"] for row in ROWS]
     assert len(bad) == 1
     assert bad[0].startswith(str(path))

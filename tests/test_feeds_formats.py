@@ -25,19 +25,19 @@ ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 def test_a_quote_that_is_missing_takes_no_more_memory_than_some_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scrapy_neardup.feeds.text_rows.MOST", 1 << 17)
+    monkeypatch.setattr("scrapy_neardup.feeds.formats.MOST", 1 << 17)
     csv.field_size_limit(1 << 17)  # other feeds may have raised it
     (tmp_path / "x.csv").write_bytes(b'u,t\nu,"open\n' + (b"u," + b"1" * 997 + b"\n") * 4000)
     bad: list[str] = []
     with in_memory(3 << 20):  # of 4
-        count = sum(1 for _ in feeds_of(tmp_path / "x.csv").rows(lambda place, why, raw: bad.append(why)))
+        count = sum(1 for _ in feeds_of(tmp_path / "x.csv").rows(lambda place, why: bad.append(why)))
     assert count > 3000
     assert bad == ["no CSV: field larger than field limit (131072)"]
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.csv"])
 def test_a_row_that_is_too_long_for_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    for constant, value in (("feed.LARGEST", 1 << 18), ("text_rows.MOST", 1 << 17), ("text_rows.CHUNK", 300)):
+    for constant, value in (("feed.LARGEST", 1 << 18), ("formats.MOST", 1 << 17), ("formats.CHUNK", 300)):
         monkeypatch.setattr(f"scrapy_neardup.feeds.{constant}", value)
     csv.field_size_limit(1 << 17)
     begin = {"x.jsonl": b'{"a": 1}\n{"a": "', "x.json": b'[{"a": 1}, {"a": "', "x.csv": b'a\n1\n"'}[name]
@@ -60,7 +60,7 @@ def test_json_of_whatever_content_in_whatever_pieces(
 ) -> None:
     path = tmp_path_factory.mktemp("json") / "x.json"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scrapy_neardup.feeds.text_rows.CHUNK", 3)
+        patch.setattr("scrapy_neardup.feeds.formats.CHUNK", 3)
         assert read(path, json.dumps(rows, indent=indent).encode()) == rows
         assert json.loads(copied(path.with_name("out.json"), path)) == rows
 
@@ -87,7 +87,7 @@ def groups(path: Path) -> list[int]:
 
 
 def test_parquet_of_many_types_and_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.feeds.parquet.GROUP", 1 << 12)
+    monkeypatch.setattr("scrapy_neardup.feeds.formats.GROUP", 1 << 12)
     pa = pytest.importorskip("pyarrow")
     columns = {
         "url": [f"http://a.example/{n}" for n in range(700)],

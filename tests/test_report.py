@@ -316,9 +316,9 @@ def test_command_shows_the_beginnings_of_texts(held: Path) -> None:
     assert text(1).startswith(copy[3:].removesuffix("…"))
 
 
-@pytest.mark.parametrize("name", ["r.html.gz", "r.txt"])
-def test_what_no_browser_opens_is_no_name_of_a_report(held: Path, name: str) -> None:
-    assert refused(held, "report", "-o", name, "--store", "held.sqlite").endswith("; allowed is .html, .htm\n")
+def test_what_no_browser_opens_is_no_name_of_a_report(held: Path) -> None:
+    said = refused(held, "report", "-o", "r.txt", "--store", "held.sqlite")
+    assert said.endswith("; allowed is .html, .htm, each also with .gz\n")
 
 
 def test_command_of_an_empty_store(tmp_path: Path) -> None:

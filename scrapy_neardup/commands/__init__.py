@@ -1,8 +1,8 @@
 """Dispatch `scrapy neardup VERB` to the module of the verb.
 
-To add a verb, add it to `GROUPS`, and write `add_VERB(parser)` and `run_VERB(opts, settings)` in its module. The
-docstring of `run_VERB` is the help: what the verb does, then an example and what else a user has to know.
-Every `scrapy` call imports this module, so it imports the module of a verb only when the verb is called.
+To add a verb, add it to `GROUPS`, and write `run_VERB(opts, settings)` in its module, and `add_VERB(parser)` if it has
+options of its own. The docstring of `run_VERB` is the help: what the verb does, an example, what else to know. Every
+`scrapy` call imports this module, so it imports the module of a verb only when the verb is called.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import sys
 from functools import partial
 from importlib import import_module
+from importlib.metadata import version
 from inspect import cleandoc
 from typing import Any, NoReturn
 
@@ -24,19 +25,19 @@ GROUPS = {
     "Work on feeds": {"dedupe": ("dedupe", "remove duplicates from feeds")},
     "Look into a store": {
         "explain": ("explain", "explain why a page is a duplicate or not, or compare two pages"),
-        "clusters": ("clusters", "list originals with their copies"),
-        "report": ("report", "write a report on a store as one HTML page"),
-        "changes": ("changes", "list the pages that are new, changed, moved or gone"),
-        "mirrors": ("mirrors", "list the hosts that mirror each other"),
-        "stats": ("stats", "count what a store holds, list its runs, or check its rows"),
+        "clusters": ("look", "list originals with their copies"),
+        "report": ("look", "write a report on a store as one HTML page"),
+        "changes": ("look", "list the pages that are new, changed, moved or gone"),
+        "mirrors": ("look", "list the hosts that mirror each other"),
+        "stats": ("look", "count what a store holds, list its runs, or check its rows"),
     },
     "Decide": {
-        "judge": ("judge", "remember that two pages are the same, or different"),
-        "forget": ("forget", "remove documents and URLs from a store"),
+        "judge": ("upkeep", "remember that two pages are the same, or different"),
+        "forget": ("upkeep", "remove documents and URLs from a store"),
     },
     "Move a store, find mistakes": {
-        "export": ("transfer", "write a store as JSON lines"),
-        "import": ("transfer", "read an export into a store"),
+        "export": ("upkeep", "write a store as JSON lines"),
+        "import": ("upkeep", "read an export into a store"),
         "doctor": ("doctor", "check versions, settings and the store of a project"),
     },
     "Measure and tune": {
@@ -78,17 +79,12 @@ class Command(ScrapyCommand):
         parser.prog = PROGRAM
         parser.error = partial(VerbParser.error, parser)  # type: ignore[method-assign, arg-type]
         parser.add_argument("-h", "--help", action="store_true", dest="overview")
-        parser.add_argument("--version", action="store_true")
+        parser.add_argument("--version", action="version", version=f"scrapy-neardup {version('scrapy-neardup')}")
         parser.add_argument("call", nargs=argparse.REMAINDER)
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             sys.exit(_refused("", f"{args[0]!r} is not an option; see {PROGRAM} --help"))
-        if opts.version:
-            from importlib.metadata import version
-
-            print(f"scrapy-neardup {version('scrapy-neardup')}")
-            sys.exit()
         if opts.overview:
             opts.call = []
         words = [*OTHER_WORDS.get(opts.call[0], opts.call[:1]), *opts.call[1:]] if opts.call else []
@@ -114,7 +110,9 @@ class Command(ScrapyCommand):
         sys.exit(_refused("", f"there is no verb {verb!r}; {(meant or [f'see {PROGRAM} --help'])[0]}"))
 
     def parser(self, verb: str) -> VerbParser:
-        """Return the parser of a verb. It takes Scrapy's global options too."""
+        """Return the parser of a verb. It takes Scrapy's global options too, and those that other verbs have."""
+        from .options import add_store
+
         add, run = _functions(verb)
         what, _, more = cleandoc(run.__doc__ or "").partition("\n\n")
         parser = VerbParser(
@@ -128,6 +126,9 @@ class Command(ScrapyCommand):
         super().add_options(parser)
         for action in parser._actions:
             action.default = argparse.SUPPRESS  # the default must not replace an option that is given before the verb
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+        if not verb.startswith("lab "):
+            add_store(parser)
         add(parser)
         return parser
 
@@ -146,19 +147,18 @@ class Command(ScrapyCommand):
 
     def _run(self, opts: argparse.Namespace) -> int:
         from ..feeds import FeedError
-        from ..progress import watching
+        from ..progress import show_progress
         from ..settings import ConfigError
         from ..store import StoreError
         from ..text.html import ExtractorError
-        from .output import counted
 
         if opts.verb is None:
             print(overview())
             return 0
+        show_progress()
         _, run = _functions(opts.verb)
         try:
-            with watching(counted):
-                return run(opts, self.settings) or 0
+            return run(opts, self.settings) or 0
         except (ConfigError, ExtractorError, FeedError, StoreError) as error:
             return _refused(opts.verb, error)
 
@@ -166,20 +166,13 @@ class Command(ScrapyCommand):
 class VerbParser(argparse.ArgumentParser):
     """Reports a wrong argument in one line."""
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        opts, unknown = self.parse_known_args(args, namespace)
-        if unknown:
-            said = "is not an option of" if unknown[0].startswith("-") else "is one argument too many for"
-            self.error(f"{unknown[0]!r} {said} {self.prog.removeprefix(PROGRAM).strip()}")
-        return opts
-
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {shown(message)}\n")
 
 
 def _functions(verb: str) -> tuple[Any, Any]:
     module, name = import_module(f".{VERBS[verb]}", __name__), verb.split()[-1]
-    return getattr(module, f"add_{name}"), getattr(module, f"run_{name}")
+    return getattr(module, f"add_{name}", lambda parser: None), getattr(module, f"run_{name}")
 
 
 def _refused(verb: str | None, why: object) -> int:

@@ -6,7 +6,7 @@ import argparse
 import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import IO, Any
 
@@ -14,15 +14,14 @@ from scrapy.settings import BaseSettings
 
 from ..deduplicator import Claim, Deduplicator
 from ..detectors.processes import ProcessError, Signed, Signer, signed
-from ..feeds import FORMATS, FeedError, Feeds, Row, row_id, writing, writing_rows
-from ..feeds.text_rows import json_text
+from ..feeds import FORMATS, FeedError, Feeds, Row, json_text, row_id, writing, writing_rows
 from ..feeds.warc import Warc
 from ..fingerprints.hashes import hash_bytes
 from ..settings import Config
 from ..signature import Signature
 from ..stats import plural
 from . import options
-from .output import print_outcome, through
+from .terminal import answer
 
 WORTH = 16 << 20  # bytes of feeds from which worker processes save time
 MOST = 8  # the maximum number of workers by default
@@ -39,9 +38,8 @@ def add_dedupe(parser: argparse.ArgumentParser) -> None:
     add("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
     text = "the number of processes that read rows and compute fingerprints; 0 or 1: only this process; the result does"
     text += " not depend on N (default: 1; for feeds above 16 MB half of the cores, for WARC all, up to 8)"
-    add("--workers", type=options.whole(0), metavar="N", help=text)
-    options.add_store(parser, "the store that remembers documents between calls: a path, or redis://… (default: none)")
-    options.add_json(parser)
+    add("--workers", type=options.whole, metavar="N", help=text)
+    options.add_store(parser, "none; with one, documents are remembered between calls")
 
 
 def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
@@ -53,48 +51,32 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
     The ending of a name is its format: JSON lines, a JSON array, CSV, Parquet (pip install 'scrapy-neardup[parquet]')
     or WARC. OUT may have another format than the feeds, but Parquet and WARC are written only from feeds of the same
     format. Rows without text are kept. Unreadable rows are left out, and the first ten are reported. The exit code is
-    then 1, or 0 with --bad-rows.
+    then 1.
     """
-    outputs = {"the_file_of_duplicates": opts.duplicates, "the_file_of_bad_rows": opts.bad_rows}
-    outputs["the_result"] = "-" if opts.json else None
-    options.check_apart(the_store=opts.store, a_feed=opts.feeds, the_output=opts.output, **outputs)
-    feeds = Feeds(opts.feeds, opts.format)
+    outputs = {"the_output": opts.output, "the_file_of_duplicates": opts.duplicates}
+    options.check_apart(the_store=opts.store, a_feed=opts.feeds, **outputs, the_result="-" if opts.json else None)
+    feeds, bad = Feeds(opts.feeds), options.BadRows()
     config = _config(opts, settings, feeds)
+    # Ever more objects are made, and hardly a circle of them. This saves a fifth of the time.
+    gc.set_threshold(RARELY)
+    gc.freeze()
     with ExitStack() as stack:
         dedup = stack.enter_context(Deduplicator.from_config(config, writer="neardup dedupe"))
-        output = stack.enter_context(writing_rows(opts.output, feeds, opts.format))
+        output = stack.enter_context(writing_rows(opts.output, feeds))
         report = stack.enter_context(writing(opts.duplicates, FORMATS)) if opts.duplicates else None
-        bad = stack.enter_context(options.taking_bad_rows(opts))
-        job = _Job(config, dedup, output, report, opts.id_field)
-        stack.enter_context(_collecting_rarely())
+        job = Job(config, dedup, output, report, opts.id_field)
         signer, batches = Signer(config, dedup.detectors), _batches(feeds.rows(bad))
         ready = stack.enter_context(closing(signed(batches, signer, _workers(opts, feeds))))
         try:
-            for rows, made in through(feeds, ready):
+            for rows, made in options.through(feeds, ready):
                 job.take(rows, made)
         except ProcessError as error:
             raise FeedError(str(error)) from error
         options.check_fields(opts, job.rows, job.documents, job.located)
         dedup.flush()  # an error of the store must come before the output is replaced
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
-    print_outcome({**job.outcome(), "bad_rows": bad.count}, job.summary() + bad.summary(), as_json=opts.json)
-    return bad.exit_code
-
-
-@contextmanager
-def _collecting_rarely() -> Iterator[None]:
-    """Collect garbage less often in this block, which makes ever more objects, and hardly a circle of them.
-
-    The objects of imported modules are not visited. Together this saves a fifth of the time.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(RARELY, *before[1:])
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        gc.set_threshold(*before)
+    answer(opts, {**job.outcome(), "bad_rows": bad.count}, said=job.summary() + bad.summary())
+    return int(bad.count > 0)
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -123,7 +105,7 @@ def _config(opts: argparse.Namespace, settings: BaseSettings, feeds: Feeds) -> C
     return replace(config, detectors=opts.detectors) if opts.detectors else config
 
 
-class _Job:
+class Job:
     """Decides on each row, writes the row or a line about its drop, and records the row ids of originals."""
 
     def __init__(

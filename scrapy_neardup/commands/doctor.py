@@ -22,14 +22,19 @@ from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Store, StoreError, is_server, named, open_store
 from ..store.local.database import check_file
-from .options import add_json, add_store, with_store
-from .output import print_lines, print_result
-from .stats import died
+from .look import died
+from .options import with_store
+from .terminal import answer, fields
 
 US = "scrapy-neardup"
 ADDON, PIPELINE, MIDDLEWARE, ORIGINS = (
     f"scrapy_neardup.{name}" for name in ("Addon", "NearDupPipeline", "MirrorMiddleware", "ItemOrigins")
 )
+PARTS = {
+    ("ITEM_PIPELINES", PIPELINE): "no item is compared or remembered",
+    ("DOWNLOADER_MIDDLEWARES", MIDDLEWARE): "no request is skipped, and no dead link is redirected",
+    ("SPIDER_MIDDLEWARES", ORIGINS): "items are identified by their own URLs only, and no request is skipped",
+}
 ENABLE = 'set ADDONS = {"scrapy_neardup.Addon": 500}, which enables all components; a later ADDONS line replaces it'
 RETRY = 550  # the position of RetryMiddleware among the downloader middlewares
 FILE = "see docs/store.md; nothing is lost while the store is left as it is"
@@ -43,11 +48,6 @@ class Advice(NamedTuple):
     level: Level
     what: str
     to_do: str
-
-
-def add_doctor(parser: argparse.ArgumentParser) -> None:
-    add_store(parser)
-    add_json(parser)
 
 
 def run_doctor(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -66,12 +66,9 @@ def run_doctor(opts: argparse.Namespace, settings: BaseSettings) -> None:
         "extras": {extra: ", ".join(map(" ".join, _needs(extra))) for extra in extras},
     }
     found = list(_on_project(opts, settings))
-    if opts.json:
-        print_result({**installed, "advice": [advice._asdict() for advice in found]}, as_json=True)
-    else:
-        print_result(installed, as_json=False)
-        told = [line for level, what, to_do in found for line in (f"{level}: {what}", f"  to do: {to_do}")]
-        print_lines(told or ["no problems found"])
+    told = [line for level, what, to_do in found for line in (f"{level}: {what}", f"  to do: {to_do}")]
+    result = {**installed, "advice": [advice._asdict() for advice in found]}
+    answer(opts, result, [*fields(installed), *(told or ["no problems found"])])
     if errors := sum(advice.level == "error" for advice in found):
         raise ConfigError(f"{plural(errors, 'error')} found")
 
@@ -109,7 +106,7 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
 
 def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
     """Return advice on the settings of a project, worst first. `config` has the plugin's own settings."""
-    found = [*_on_components(settings), *_on_others(settings), *_on_ours(config)]
+    found = [*_on_components(settings), *_on_others(settings), *_on_ours(settings, config)]
     return sorted(found, key=lambda advice: ("error", "warning", "note").index(advice.level))
 
 
@@ -121,19 +118,14 @@ def _on_components(settings: BaseSettings) -> Iterator[Advice]:
                 yield Advice("error", f"{setting}: {path!r} can't be loaded: {found}", "correct the path")
     if _place(settings, "ADDONS", ADDON) is not None:
         return
-    pipeline = _place(settings, "ITEM_PIPELINES", PIPELINE)
-    middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MIDDLEWARE)
-    if pipeline is None and middleware is None:
-        what = "the project enables neither the pipeline nor the middleware; a spider's custom_settings are not checked"
+    lost = {part: what for part, what in PARTS.items() if _place(settings, *part) is None}
+    if len(lost) == len(PARTS):
+        what = "the project does not enable the plugin; a spider's custom_settings are not checked"
         yield Advice("error", what, ENABLE)
-    elif middleware is None:
-        what = "the middleware is not enabled, so no request is skipped, and no dead link is redirected"
-        yield Advice("note", what, ENABLE)
-    elif pipeline is None:
-        yield Advice("warning", "the pipeline is not enabled, so no item is compared or remembered", ENABLE)
-    if pipeline is not None and _place(settings, "SPIDER_MIDDLEWARES", ORIGINS) is None:
-        what = "ItemOrigins is not enabled, so items are identified by their own URLs only, and no request is skipped"
-        yield Advice("warning", what, ENABLE)
+        return
+    for (_, path), what in lost.items():
+        yield Advice("warning", f"{path.rpartition('.')[2]} is not enabled, so {what}", ENABLE)
+    middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MIDDLEWARE)
     if middleware is not None and middleware > RETRY:
         what = f"MirrorMiddleware is at {middleware}, so a link counts as dead after one failure, before it is retried"
         yield Advice("warning", what, "place MirrorMiddleware at 75 in DOWNLOADER_MIDDLEWARES")
@@ -160,8 +152,13 @@ def _on_others(settings: BaseSettings) -> Iterator[Advice]:
             yield Advice("note", what, "set HTTPCACHE_POLICY to RFC2616Policy, or set HTTPCACHE_EXPIRATION_SECS")
 
 
-def _on_ours(config: Config) -> Iterator[Advice]:
-    """Yield advice on settings of the plugin that contradict each other."""
+def _on_ours(settings: BaseSettings, config: Config) -> Iterator[Advice]:
+    """Yield advice on settings of the plugin that contradict each other, or what Scrapy can write."""
+    ending = Path(config.dropped or "").suffix.removeprefix(".")
+    endings = [name for name, exporter in settings.getwithbase("FEED_EXPORTERS").items() if exporter]
+    if ending and ending not in endings:
+        what = f"NEARDUP_DROPPED = {config.dropped!r}: Scrapy writes no .{ending}, so a crawl stops at its start"
+        yield Advice("error", what, f"end the name in one of {', '.join(endings)}")
     if not config.enabled:
         yield Advice("warning", "NEARDUP_ENABLED = False: the plugin is off", "remove the setting to enable the plugin")
     if config.action == "tag" and config.skip_mirrors:
@@ -181,9 +178,6 @@ def _on_ours(config: Config) -> Iterator[Advice]:
         what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name {', '.join(both)}"
         what = f"{what}: the rules on these mirrors are ignored"
         yield Advice("warning", what, "name each host in only one of the two settings")
-    if config.skip_mirrors and not config.recheck:
-        what = "NEARDUP_RECHECK = 0: changes of skipped pages are not noticed before NEARDUP_MIRROR_TTL ends"
-        yield Advice("note", what, "remove the setting; its default is 0.01")
     if config.dropped and config.action != "drop":
         what = f"NEARDUP_DROPPED has no effect with NEARDUP_ACTION = {config.action!r}: no item is dropped"
         yield Advice("note", what, "remove one of the two settings")
@@ -220,7 +214,7 @@ def _on_store(opts: argparse.Namespace, config: Config, job: str | None) -> Iter
     namespace = "" if "{spider}" in config.namespace else config.namespace
     names = BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace, "JOBDIR": job})
     try:
-        found = with_store(opts, names)
+        found = with_store(opts, names, exists=False)
     except (ConfigError, StoreError) as error:
         yield Advice("error", str(error), f"name another store with {'--store' if opts.store else 'NEARDUP_STORE'}")
         return

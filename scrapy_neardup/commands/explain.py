@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from operator import ge, le
+from operator import attrgetter, ge, le
 from textwrap import wrap
 from typing import Any
 
@@ -15,22 +15,21 @@ from scrapy.settings import BaseSettings
 from ..deduplicator import Deduplicator
 from ..detectors import Exact
 from ..document import Document
-from ..facts import differing
 from ..feeds import FeedError
 from ..matching.evidence import Comparison, Rule, compare
 from ..matching.reviews import WHY_APART, Reviews
 from ..mirrors.advice import Alternative, Mirrors
 from ..settings import Config
 from ..signature import Signature, Visit
+from ..stats import plural
 from ..store import Store, StoreError
-from ..text.urls import host
 from ..verdict import Point, in_words, named
-from .mirrors import described
-from .options import add_json, add_store, is_url, open_existing, read_config, read_document
-from .output import Moment, print_lines, print_result
+from .look import described
+from .options import is_url, read_document, with_store
+from .terminal import Moment, answer, fields
 
 BEGINNING = 400  # characters of a text to show
-LISTED = 50  # other URLs of a document to list
+LISTED = 50  # other URLs of a document, or items of a page, to list
 _THIN = "it has less than half of the page's words outside links, was hidden or in data, or is almost only links"
 _SCRIPTED = "the page has hardly any text, so its text may be in a script"
 _LIMITS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
@@ -43,8 +42,6 @@ _LIMITS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
 def add_explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("page", metavar="A", help="a URL known to the store, or a file, HTML or plain text")
     parser.add_argument("other", metavar="B", nargs="?", help="compare A with this URL or file")
-    add_store(parser)
-    add_json(parser)
 
 
 def run_explain(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -61,20 +58,19 @@ def run_explain(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if len({is_url(page) for page in pages}) > 1:
         raise FeedError("allowed are two URLs or two files")
     if is_url(pages[-1]) or len(pages) == 1:
-        with open_existing(opts, settings) as dedup:
-            config = read_config(opts, settings)
-            result = _compare_held(dedup, *pages) if opts.other else _explain_url(dedup, config, opts.page)
+        config = with_store(opts, settings)
+        with Deduplicator.from_config(config, run=None) as dedup:
+            result = (_compare_held if opts.other else _explain_url)(dedup, config, *pages)
     else:
         config = Config.from_settings(settings)
         with Deduplicator.from_config(replace(config, store=None)) as dedup:
             dedup.matcher.reviews = Reviews(replace(config, store=opts.store or config.store))
             result = _compare_files(dedup, config, pages)
-    sentence = "" if opts.json else result.pop("sentence", "")
-    if not opts.json and "others" in result:
-        result["others"] = list(map(_line, result["others"])) or "none"
-    print_result(result, as_json=opts.json)
-    if sentence:
-        print_lines([sentence])
+    told = {name: value for name, value in result.items() if name != "sentence"}
+    for name, line in (("others", _other_line), ("items", _item_line)):
+        if name in told:
+            told[name] = list(map(line, told[name])) or "none"
+    answer(opts, result, [*fields(told), *filter(None, [result.get("sentence")])])
 
 
 # A page of the store
@@ -84,7 +80,7 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
     link, items = dedup.store.resolve(url), dedup.store.of_page(url)
     mirrors = Mirrors(dedup.store, config, dedup.matcher.reviews)
     if items and (link is None or link.signature is None):
-        return _explain_items(dedup.store, url, items)
+        return _explain_items(url, items)
     others = [_described_other(other) for other in islice(mirrors.alternatives(url), LISTED)]
     if link is None:
         return {**_explain_rule(mirrors, url, bool(others)), "others": others}
@@ -123,14 +119,22 @@ def _said(dedup: Deduplicator, link: Visit) -> str:
     return in_words("duplicate", [*limit_points(evidence, thresholds), Point(f"found by {evidence['detector']}", True)])
 
 
-def _explain_items(store: Store, url: str, items: list[Signature]) -> dict[str, Any]:
+def _explain_items(url: str, items: list[Signature]) -> dict[str, Any]:
     """Explain a page with several items: list those that are held."""
     return {
         "url": url,
         "status": "fetched each time: it gave several items",
-        "items": [{"item": each.label, "copies": each.repeats, **_described(store, each)} for each in items],
+        "items": [
+            {"item": each.label, "title": each.title, "tokens": each.sketch.tokens, "copies": each.repeats}
+            for each in items
+        ],
         "sentence": f"the page gave several items, of which {len(items)} are held",
     }
+
+
+def _item_line(item: Mapping[str, Any]) -> str:
+    counts = f"{plural(item['tokens'], 'word')}, {plural(item['copies'], 'copy')}"
+    return f"{item['item'] or item['title'] or 'without facts'}  ({counts})"
 
 
 def _explain_rule(mirrors: Mirrors, url: str, is_mirror: bool) -> dict[str, Any]:
@@ -159,21 +163,17 @@ def _described_other(other: Alternative) -> dict[str, Any]:
     }
 
 
-def _line(other: Mapping[str, Any]) -> str:
+def _other_line(other: Mapping[str, Any]) -> str:
     sure = next((other[name] for name in ("resemblance", "confidence") if other[name] is not None), "")
     return f"{other['known_by']:9}  {other['last_seen'] or '':19}  {sure:6}  {other['url']}"
 
 
 def _described(store: Store, signature: Signature) -> dict[str, Any]:
-    sketch = signature.sketch
-    prints = {name: " ".join(f"{value:016x}" for value in values) for name, values in signature.fingerprints.items()}
     return {
         "url": signature.url,
-        "tokens": sketch.tokens,
-        "shingles": sketch.shingles,
-        "figures": sketch.figures,
-        "fingerprints": {name: value or "abstains" for name, value in prints.items()},
-        "layout": f"{signature.layout:016x}" if signature.layout else None,
+        "title": signature.title or None,
+        "tokens": signature.sketch.tokens,
+        "figures": signature.sketch.figures,
         "first_seen": Moment(signature.first_seen),
         "run": store.run_of(signature) or None,
     }
@@ -182,26 +182,21 @@ def _described(store: Store, signature: Signature) -> dict[str, Any]:
 # Two pages
 
 
-def _compare_held(dedup: Deduplicator, *urls: str) -> dict[str, Any]:
-    """Compare what two URLs of the store returned. The store has no texts, only their fingerprints."""
+def _compare_held(dedup: Deduplicator, config: Config, *urls: str) -> dict[str, Any]:
+    """Compare what two URLs of the store returned. The store has no texts, only their fingerprints and titles."""
     links = [_held(dedup.store, url) for url in urls]
-    first, second = (link.signature for link in links)
-    assert first
-    assert second
-    if first.id == second.id and not dedup.matcher.reviews.differ(*urls):
-        copy = links[links[1].is_copy]
-        return {"duplicate_of": first.url, **_evidence(dedup, copy), "sentence": _said(dedup, copy)}
-    found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
-    proposed_by = list(dict.fromkeys(name for name, each in dedup.store.find(second) if each.id == first.id))
-    points = [*rule_points(found, rule, proposed_by, same_url=False)]
-    if dedup.matcher.reviews.differ(*urls):
+    signatures = [link.signature for link in links if link.signature]
+    first, second = sorted(signatures, key=attrgetter("first_seen"))
+    is_apart = dedup.matcher.reviews.differ(*urls)
+    if first.id == second.id and not is_apart:
+        return _explain_url(dedup, config, urls[links[1].is_copy])
+    compared, points = _compared(dedup, first, second, Document(second.url, title=second.title, label=second.label))
+    if is_apart:
         points = [Point(WHY_APART, False)]
     elif all(point.is_met for point in points):
-        is_by_fields = host(urls[0]) == host(urls[1]) and differing(first.facts, second.facts)
-        what = "the items differ in other fields" if is_by_fields else "the titles or what is no form keeps them apart"
-        points = [Point(f"the texts are alike; {what}", False)]
-    described = {url: _described(dedup.store, each) for url, each in zip(urls, (first, second), strict=True)}
-    return {**_compared(found, rule, proposed_by), "documents": described, "sentence": in_words("unique", points)}
+        points = [Point("the texts are alike; what keeps them apart is in the texts, so compare the files", False)]
+    documents = {url: _described(dedup.store, each) for url, each in zip(urls, signatures, strict=True)}
+    return {**compared, "documents": documents, "sentence": in_words("unique", points)}
 
 
 def _held(store: Store, url: str) -> Visit:
@@ -212,36 +207,33 @@ def _held(store: Store, url: str) -> Visit:
 
 
 def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dict[str, Any]:
-    first, second = (read_document(path, config) for path in paths)
-    signatures = [dedup.sign(document) for document in (first, second)]
-    found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
-    dedup.claim(first)
-    proposed_by = [name for name, _ in dedup.store.find(signatures[1])]
-    sibling = dedup.matcher.why_siblings(second, signatures[1], signatures[0])
-    verdict = dedup.claim(second).verdict
+    documents = [read_document(path, config) for path in paths]
+    first, second = map(dedup.sign, documents)
+    dedup.claim(documents[0])
+    compared, points = _compared(dedup, first, second, documents[1])
     described = [
         {**_described(dedup.store, signature), "thin": document.thin, "text": _beginning(document.text)}
-        for signature, document in zip(signatures, (first, second), strict=True)
+        for signature, document in zip((first, second), documents, strict=True)
     ]
-    points = [*rule_points(found, rule, proposed_by, same_url=first.url == second.url)]
-    if sibling and all(point.is_met for point in points):
-        points.append(Point(sibling, False))
-    return {
-        "verdict": verdict.tag(),
-        **_compared(found, rule, proposed_by),
-        "documents": dict(zip(paths, described, strict=True)),
-        "sentence": in_words(verdict.status, points) + _said_of_thin(paths, (first, second)),
-    }
-
-
-def _compared(found: Comparison, rule: Rule, proposed_by: list[str]) -> dict[str, Any]:
-    limits = thresholds_of(rule, found.tokens, found.figures)
-    return {"comparison": found._asdict(), "thresholds": limits, "proposed_by": proposed_by}
-
-
-def _said_of_thin(paths: list[str], documents: tuple[Document, Document]) -> str:
     thin = [(path, each.scripted) for path, each in zip(paths, documents, strict=True) if each.thin]
-    return "".join(f"; the text of {path} is thin: {_SCRIPTED if scripted else _THIN}" for path, scripted in thin)
+    why = "".join(f"; the text of {path} is thin: {_SCRIPTED if scripted else _THIN}" for path, scripted in thin)
+    sentence = in_words("duplicate" if all(point.is_met for point in points) else "unique", points) + why
+    return {**compared, "documents": dict(zip(paths, described, strict=True)), "sentence": sentence}
+
+
+def _compared(
+    dedup: Deduplicator, first: Signature, second: Signature, document: Document
+) -> tuple[dict[str, Any], list[Point]]:
+    """Compare two signatures, the second of which is that of a document. Return the measures, and what decided."""
+    found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
+    proposed_by = list(dict.fromkeys(name for name, each in dedup.store.find(second) if each.says_the_same(first)))
+    points = [*rule_points(found, rule, proposed_by, same_url=first.url == second.url)]
+    why = dedup.matcher.why_siblings(document, second, first)
+    if why and all(point.is_met for point in points):
+        titles = f" ({first.title!r}, {second.title!r})" if "title" in why and first.title != second.title else ""
+        points.append(Point(why + titles, False))
+    limits = thresholds_of(rule, found.tokens, found.figures)
+    return {"comparison": found._asdict(), "thresholds": limits, "proposed_by": proposed_by}, points
 
 
 def _beginning(text: str) -> list[str]:

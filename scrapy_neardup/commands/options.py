@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from math import inf
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
@@ -18,14 +18,12 @@ from tqdm import tqdm
 from w3lib.encoding import html_to_unicode
 
 from ..crawl import default_store
-from ..deduplicator import Deduplicator
 from ..document import Document
-from ..feeds import FORMATS, Feed, FeedError, Feeds, telling, writing
-from ..feeds.text_rows import json_text
+from ..feeds import Feed, FeedError, Feeds, Row
 from ..items import item_document
-from ..settings import Config, ConfigError
+from ..settings import Config, ConfigError, seconds
 from ..stats import plural
-from ..store import StoreError, check_kind, is_server
+from ..store import Store, StoreError, check_kind, is_server, open_store
 from ..text.urls import canonical_url
 from .terminal import shown
 
@@ -35,10 +33,8 @@ SHOWN = 10  # unreadable rows that are reported one by one
 # Values
 
 
-def whole(low: int, high: float = inf) -> Callable[[str], int]:
-    """Return a function that reads a whole number from `low` to `high`."""
-    allowed = f"a whole number from {low}" + (f" to {high}" if high < inf else "")
-    return lambda text: _allowed(text, int, lambda number: low <= number <= high, allowed)
+def whole(text: str) -> int:
+    return _allowed(text, int, lambda number: number >= 0, "a whole number from 0")
 
 
 def share(text: str) -> float:
@@ -52,39 +48,32 @@ def _allowed(text: str, read: Callable[[str], T], fits: Callable[[T], object], a
     raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is {allowed}")
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+def duration(text: str) -> float:
+    # A bare number would be ambiguous.
+    return _allowed(text, seconds, lambda _: any(map(str.isalpha, text)), "a duration such as '90 days'")
+
+
+def host_name(text: str) -> str:
+    return _allowed(text, str, re.compile(r"[^/\s]+").fullmatch, "a host, with its port or without")
 
 
 def check_apart(**files: str | list[str] | None) -> None:
     """Raise FeedError if one file is given for two options. A store on a server is not a file."""
-    seen: dict[object, str] = {}
+    seen: dict[str, str] = {}
     for what, names in files.items():
         for name in names if isinstance(names, list) else filter(None, [names]):
             # Standard input and output are no files.
-            key = (what == "a_feed",) if name == "-" else _file(name)
+            key = what if name == "-" and what == "a_feed" else os.path.realpath(name)
             before = what if "://" in name else seen.setdefault(key, what)
             if before != what:
                 raise FeedError(f"{name}: can't be both {before.replace('_', ' ')} and {what.replace('_', ' ')}")
 
 
-def _file(name: str) -> object:
-    """Return a key that is equal for all names of a file, also through links."""
-    try:
-        found = os.stat(name)
-    except OSError:
-        return os.path.realpath(name)
-    return found.st_dev, found.st_ino
-
-
 # The store
 
 
-def add_store(
-    parser: argparse.ArgumentParser, text: str = "a path, or redis://… (default: NEARDUP_STORE of the project)"
-) -> None:
-    """Add the option `--store`. The default is the store of the project."""
-    parser.add_argument("--store", type=_address, metavar="S", help=text)
+def add_store(parser: argparse.ArgumentParser, default: str = "NEARDUP_STORE of the project") -> None:
+    parser.add_argument("--store", type=_address, metavar="S", help=f"a path, or redis://… (default: {default})")
 
 
 def _address(text: str) -> str:
@@ -103,40 +92,27 @@ def read_config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
     return replace(config, store=opts.store) if opts.store else config
 
 
-def with_store(opts: argparse.Namespace, settings: BaseSettings, *, writes: bool = False) -> Config:
-    """Return the settings, with the address of the store. With `writes`, create the folder of the default store.
+def with_store(opts: argparse.Namespace, settings: BaseSettings, *, exists: bool = True) -> Config:
+    """Return the settings, with the address of the store.
 
-    Raise ConfigError for a bad setting, StoreError if no store is named.
+    Raise ConfigError for a bad setting, and StoreError if no store is named, or if it has to exist and does not.
     """
     config = read_config(opts, settings)
-    if config.store:
-        check_kind(config.store)
-        return config
-    store = default_store(settings)
-    if not (inside_project() or store.exists()):
+    store = config.store or str(default_store(settings))
+    check_kind(store)
+    is_there = is_server(store) or os.path.exists(store)
+    if not (config.store or is_there or inside_project()):
         raise StoreError(f"no store: name one with --store, or run this in a Scrapy project ({store} does not exist)")
-    if writes:
-        store.parent.mkdir(parents=True, exist_ok=True)
-    return replace(config, store=str(store))
+    if exists and not is_there:
+        raise StoreError(f"store {store!r} does not exist")
+    return replace(config, store=store)
 
 
-def existing(opts: argparse.Namespace, settings: BaseSettings) -> Config:
-    """Return the settings, with the address of the store. Raise StoreError if the store does not exist."""
-    config = with_store(opts, settings)
-    if config.store and not is_server(config.store) and not os.path.exists(config.store):
-        raise StoreError(f"store {config.store!r} does not exist")
-    return config
-
-
-def existing_store(opts: argparse.Namespace, settings: BaseSettings) -> str:
-    """Return the address of the store, whatever its namespace. Raise StoreError if the store does not exist."""
-    only = BaseSettings({name: settings[name] for name in ("NEARDUP_STORE", "JOBDIR") if settings.get(name)})
-    return str(existing(opts, only).store)
-
-
-def open_existing(opts: argparse.Namespace, settings: BaseSettings) -> Deduplicator:
-    """Open the store for reading. Raise StoreError if it does not exist."""
-    return Deduplicator.from_config(existing(opts, settings), run=None)
+@contextmanager
+def held(config: Config) -> Iterator[Store]:
+    """Open a store for reading, whatever detectors made it."""
+    with closing(open_store(config.store, (), namespace=config.namespace, run=None)) as store:
+        yield store
 
 
 # Pages
@@ -171,23 +147,14 @@ def documents_of(feeds: Sequence[str], config: Config) -> Iterator[tuple[str, Do
 
 
 def add_feeds(parser: argparse.ArgumentParser) -> None:
-    """Add the feeds, and the option for unreadable rows."""
-    kinds = ".jsonl, .json (an array), .csv, .tsv, .warc or .wet, each also gzipped (.gz); .parquet"
-    text = f"feeds of one format: {kinds}; or - for standard input"
+    kinds = ".jsonl, .json (an array), .csv, .tsv, .parquet, .warc or .wet, each also gzipped (.gz)"
+    text = f"feeds of one format: {kinds}; or - for JSON lines from standard input"
     parser.add_argument("feeds", nargs="+", metavar="IN", help=text)
-    text = "the format of standard input and output, such as csv (default: jsonl)"
-    parser.add_argument("--format", metavar="F", help=text)
-    text = "write unreadable rows to FILE, as JSON lines, and end with exit code 0 (default: exit code 1)"
-    parser.add_argument("--bad-rows", metavar="FILE", help=text)
-
-
-def add_text_field(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
 
 
 def add_fields(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the fields of a row."""
-    add_text_field(parser)
+    parser.add_argument("--text-field", metavar="F", help="the field with the text (HTML or plain)")
     parser.add_argument("--url-field", metavar="F", help="the field with the URL")
     text = "the field that identifies a row (default: the URL of the row, else its number)"
     parser.add_argument("--id-field", metavar="F", help=text)
@@ -195,13 +162,9 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
 
 def with_fields(config: Config, opts: argparse.Namespace, kind: type[Feed] | None = None) -> Config:
     """Return the configuration with the fields that the options name or, without them, those of the feed format."""
-    text, url = opts.text_field, getattr(opts, "url_field", None)
-    if kind and kind.settings and (text or url):
-        raise FeedError(f"--{'text' if text else 'url'}-field {text or url}: {kind.name} has no fields to choose from")
-    chosen = {"fields": text and (text,), "url_field": url}
+    chosen = {"fields": opts.text_field and (opts.text_field,), "url_field": opts.url_field}
     changes: dict[str, Any] = {name: value for name, value in chosen.items() if value}
-    changes.update(kind.settings if kind else {})
-    return replace(config.ignoring(getattr(opts, "id_field", None)), **changes)
+    return replace(config, **{**(kind.settings if kind else {}), **changes}).ignoring(opts.id_field)
 
 
 def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:
@@ -213,35 +176,43 @@ def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: i
 
 
 class BadRows:
-    """Counts what can't be read, reports the first of it on stderr, and writes all of it to a file, if there is one."""
+    """Counts what can't be read, and reports the first of it on stderr."""
 
-    def __init__(self, path: str | None, file: IO[bytes] | None) -> None:
-        self.count = 0
-        self._path = path
-        self._file = file
+    count = 0
 
-    def __call__(self, place: str, why: str, raw: Any) -> None:
+    def __call__(self, place: str, why: str) -> None:
         self.count += 1
-        if self._file and self._path:
-            text = raw.decode(errors="backslashreplace") if isinstance(raw, bytes) else None
-            with telling(self._path):
-                self._file.write(f"{json_text({'place': place, 'error': why, 'raw': text})}\n".encode())
         if self.count <= SHOWN:
             tqdm.write(shown(f"{place}: {why}"), file=sys.stderr)
 
-    @property
-    def exit_code(self) -> int:
-        """1 if something was left out, which is in no file."""
-        return int(self.count > 0 and not self._file)
-
     def summary(self) -> str:
         """Return the end of a summary line; "" if all could be read."""
-        where = f" in {self._path}" if self._path else " left out"
-        return f", {plural(self.count, 'unreadable row')}{where}" if self.count else ""
+        return f", {plural(self.count, 'unreadable row')} left out" if self.count else ""
 
 
-@contextmanager
-def taking_bad_rows(opts: argparse.Namespace) -> Iterator[BadRows]:
-    """Yield a handler for what can't be read, which writes to the file of `--bad-rows`."""
-    with writing(opts.bad_rows, FORMATS) if opts.bad_rows else nullcontext() as file:
-        yield BadRows(opts.bad_rows, file)
+class Documents:
+    """Yields the rows of feeds that have text, each with its document, and counts them."""
+
+    def __init__(self, opts: argparse.Namespace, settings: BaseSettings) -> None:
+        self.feeds, self.bad = Feeds(opts.feeds), BadRows()
+        self.config = with_fields(Config.from_settings(settings), opts, self.feeds.kind)
+        self.rows = self.documents = 0
+        self._opts = opts
+
+    def __iter__(self) -> Iterator[tuple[Row, Document]]:
+        located = 0
+        for row in through(self.feeds, self.feeds.rows(self.bad)):
+            self.rows += 1
+            if document := item_document(row.data, self.config):
+                self.documents += 1
+                located += document.url is not None
+                yield row, document
+        check_fields(self._opts, self.rows, self.documents, located)
+
+
+def through(feeds: Feeds, batches: Iterable[T]) -> Iterator[T]:
+    """Yield rows, or batches of rows, that are read from `feeds`, and show a bar with bytes, rate and time left."""
+    with tqdm(total=feeds.size or None, unit="B", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
+        for batch in batches:
+            bar.update(feeds.at - bar.n)
+            yield batch

@@ -1,28 +1,73 @@
-"""Handle what may befall the streams and the process of a verb: odd characters, closed pipes, full disks, signals."""
+"""Print results, and handle what may befall the streams and the process of a verb: odd characters, closed pipes, full
+disks, signals."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from threading import current_thread, main_thread
 from typing import Any, NoReturn, TextIO, cast
 
 NAMES = ("SIGTERM", "SIGHUP")  # Windows lacks SIGHUP
 
+# Results
+
+
+def answer(opts: argparse.Namespace, result: object, lines: Iterable[str] = (), said: str = "") -> None:
+    """Print `result` as JSON if `--json` is given; otherwise `lines`, and what was `said` of the work on stderr."""
+    if opts.json:
+        from ..feeds import json_text
+
+        print(json_text(result, indent=2))
+        return
+    for line in lines:
+        print(shown(line))
+    if said:
+        print(shown(said), file=sys.stderr)
+
+
+def fields(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each name and value, with what they contain indented below."""
+    for name, value in result.items():
+        if isinstance(value, Mapping):
+            yield name
+            yield from (f"  {line}" for line in fields(value))
+        elif isinstance(value, list):
+            yield name
+            yield from (f"  {part}" for part in value)
+        else:
+            yield f"{name:24} {value}"
+
+
+def shown(text: object) -> str:
+    """Return a text as one printable line. Control characters are written as `\\x1b`."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in str(text))
+
+
+class Moment:
+    """A time, given in seconds since the epoch. `format()` gives local time for people, `str()` ISO 8601."""
+
+    def __init__(self, seconds: float) -> None:
+        self._local = time.localtime(seconds)  # datetime fails after the year 9999
+
+    def __format__(self, spec: str) -> str:
+        return format(time.strftime("%Y-%m-%d %H:%M:%S", self._local), spec)
+
+    def __str__(self) -> str:
+        offset = time.strftime("%z", self._local)
+        return f"{time.strftime('%Y-%m-%dT%H:%M:%S', self._local)}{offset[:-2]}:{offset[-2:]}"
+
+
+# Streams
+
 
 class StdoutError(Exception):
     """Stdout can't be written. The message gives the reason. It is no OSError, which stands for errors of files."""
-
-
-class Ended(KeyboardInterrupt):
-    """A signal arrived. `code` is the exit code of a process that this signal ends."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.code = 128 + number
 
 
 def prepare() -> None:
@@ -32,11 +77,6 @@ def prepare() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as there is a process
         if reconfigure := getattr(getattr(sys, name), "reconfigure", None):
             reconfigure(errors="backslashreplace")
-
-
-def shown(text: object) -> str:
-    """Return a text as one printable line. Control characters are written as `\\x1b`."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in str(text))
 
 
 @contextmanager
@@ -73,6 +113,17 @@ class _Stream:
             # A closed pipe is no error: the reader has seen enough. For stderr, the exit code gives the outcome.
             if self._is_told and not isinstance(error, BrokenPipeError):
                 raise StdoutError(error.strerror or error) from error
+
+
+# Signals
+
+
+class Ended(KeyboardInterrupt):
+    """A signal arrived. `code` is the exit code of a process that this signal ends."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number
 
 
 @contextmanager

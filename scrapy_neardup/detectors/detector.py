@@ -6,8 +6,9 @@ records of many documents in one go, with the fingerprints of these and of other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from inspect import signature
 from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, runtime_checkable
@@ -201,8 +202,19 @@ def _build(part: Any) -> Detector:
             make = getattr(import_module(module), name)
         made = make(**arguments)
     except Exception as error:  # a module of the user's may raise anything on import
-        raise ConfigError(f"NEARDUP_DETECTORS: {part!r} can't be used as a detector: {error}") from error
+        why = _on_arguments(make, error) if isinstance(error, TypeError) and callable(make) else error
+        raise ConfigError(f"NEARDUP_DETECTORS: {part!r} can't be used as a detector: {why}") from error
     return _checked(made, part)
+
+
+def _on_arguments(make: Callable[..., object], error: TypeError) -> str:
+    """Return what is wrong with the arguments of a detector, and the arguments that it takes."""
+    why = "its arguments do not fit" if make.__module__.startswith("scrapy_neardup.") else str(error)
+    try:
+        known = [str(each.replace(annotation=each.empty)) for each in signature(make).parameters.values()]
+    except ValueError:  # a class in C need not have a signature
+        return why
+    return f"{why}; allowed are {', '.join(known) or 'none'}"
 
 
 def _checked(made: object, part: object) -> Detector:

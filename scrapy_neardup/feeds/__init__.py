@@ -11,50 +11,35 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, TypeAlias
 
-from .feed import (
-    STREAM,
-    UNREADABLE,
-    BrokenError,
-    Feed,
-    FeedError,
-    Row,
-    check_name,
-    has_ending,
-    reading,
-    telling,
-    writing,
-)
-from .parquet import Parquet
-from .text_rows import Csv, JsonArray, JsonLines, parse_object
+from .feed import STREAM, UNREADABLE, BrokenError, Feed, FeedError, Row, check_name, has_ending, reading
+from .feed import telling as telling
+from .feed import writing as writing
+from .formats import Csv, JsonArray, JsonLines, Parquet, json_text, parse_object
 from .warc import Warc
 
 __all__ = [
-    "FORMATS", "Feed", "FeedError", "Feeds", "JsonLines", "Row", "check_name", "parse_object", "row_id", "telling",
-    "writing", "writing_rows",
+    "FORMATS", "Feed", "FeedError", "Feeds", "Row", "json_text", "parse_object", "row_id", "telling", "writing",
+    "writing_rows",
 ]  # fmt: skip
 
 KINDS: tuple[type[Feed], ...] = (JsonLines, JsonArray, Csv, Parquet, Warc)
 FORMATS = JsonLines.endings
 
-Bad: TypeAlias = Callable[[str, str, Any], object]
-"""A function that is called with the place of what can't be read, the reason, and the row as the file has it."""
+Bad: TypeAlias = Callable[[str, str], object]
+"""A function that is called with the place of what can't be read, and the reason."""
 
 
 class Feeds:
     """Several feeds of one format. Raises FeedError if their formats differ, or if a file does not exist."""
 
-    def __init__(self, paths: Sequence[str], form: str | None = None, kinds: Sequence[type[Feed]] = KINDS) -> None:
-        """`form` is the ending that standard input would have as a file."""
+    def __init__(self, paths: Sequence[str]) -> None:
         self.paths = paths
         self.size = sum(map(_size, paths))  # bytes
-        self._form = form
-        found = list(dict.fromkeys(_kind(_named(path, form), kinds) for path in paths))
+        found = list(dict.fromkeys(map(_kind, paths)))
         if len(found) > 1:
             names = " and ".join(kind.name for kind in found)
             raise FeedError(f"feeds of several formats, {names}; allowed are feeds of one format")
         self.kind = found[0]
-        if self.kind is Parquet and STREAM in paths:
-            raise FeedError("Parquet can't be read from standard input: it has to be read from its end")
         self._file: IO[bytes] | None = None
         self._before = 0
 
@@ -71,10 +56,10 @@ class Feeds:
             place = path
             try:
                 with reading(path) as (self._file, file):
-                    for at, data, raw in self.kind(file, _named(path, self._form)).rows():
+                    for at, data, raw in self.kind(file, path).rows():
                         number, place = number + 1, f"{path}, {self.kind.unit} {at}"
                         if isinstance(data, ValueError):
-                            bad(place, str(data), raw)
+                            bad(place, str(data))
                         else:
                             good += 1
                             yield Row(number, data, place, raw)
@@ -83,23 +68,20 @@ class Feeds:
                 if not number and path == self.paths[-1]:
                     raise FeedError(f"{path}: can't be read: {why}") from error
                 number += 1
-                bad(f"{path}, after {place[len(path) + 2 :]}" if place != path else path, f"can't be read: {why}", None)
+                bad(f"{path}, after {place[len(path) + 2 :]}" if place != path else path, f"can't be read: {why}")
             self._before += _size(path)
         if number > good == 0:
             raise FeedError("no row can be read; nothing was written")
 
 
 @contextmanager
-def writing_rows(path: str, feeds: Feeds, form: str | None = None) -> Iterator[Callable[[Row], object]]:
-    """Yield a function that writes rows of `feeds` to a file, those of the same format as they were read.
-
-    `form` is the ending that standard output would have as a file.
-    """
-    kind = _kind(_named(path, form), KINDS)
+def writing_rows(path: str, feeds: Feeds) -> Iterator[Callable[[Row], object]]:
+    """Yield a function that writes rows of `feeds` to a file, those of the same format as they were read."""
+    kind = _kind(path)
     if kind in (Parquet, Warc) and kind is not feeds.kind:
         raise FeedError(f"{path}: {kind.name} is written only from {kind.name}, but the feeds are {feeds.kind.name}")
-    with writing(path, kind.endings, gzips=kind.gzips) as file:
-        output = kind(file, _named(path, form), feeds.paths)
+    with writing(path, kind.endings, packs=kind.is_packed_whole) as file:
+        output = kind(file, path, feeds.paths)
         try:
             yield lambda row: output.write(row.data, row.raw if kind is feeds.kind else None)
             output.close()
@@ -116,20 +98,16 @@ def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
     return row.data[id_field]
 
 
-def _raise(place: str, why: str, raw: Any) -> None:
+def _raise(place: str, why: str) -> None:
     raise FeedError(f"{place}: {why}")
 
 
-def _named(path: str, form: str | None) -> str:
-    return f"{STREAM}.{form or 'jsonl'}" if path == STREAM else path
-
-
-def _kind(path: str, allowed: Sequence[type[Feed]]) -> type[Feed]:
+def _kind(path: str) -> type[Feed]:
     """Return the format of a file by the ending of its name. Raise FeedError for an unknown ending."""
-    found = [kind for kind in allowed if has_ending(path, kind.endings, gzips=kind.gzips)]
-    if not found:
-        check_name(path, [each for kind in allowed for each in kind.endings if not each.endswith(".gz")])
-    return found[0]
+    if path == STREAM:
+        return JsonLines
+    check_name(path, [ending for kind in KINDS for ending in kind.endings])
+    return next(kind for kind in KINDS if has_ending(path, kind.endings))
 
 
 def _size(path: str) -> int:

@@ -45,9 +45,9 @@ class Feed(ABC):
     """An open file of rows, which is either read or written."""
 
     name: ClassVar[str]  # in messages
-    endings: ClassVar[tuple[str, ...]]  # of file names, in lower case
+    endings: ClassVar[tuple[str, ...]]  # of file names, in lower case; .gz may follow
     unit: ClassVar[str] = "row"  # what the number of a row counts
-    gzips: ClassVar[bool] = True  # whether a file may be written gzipped as a whole, with a name that ends in .gz
+    is_packed_whole: ClassVar[bool] = True  # False if it packs each row of a file whose name ends in .gz
     settings: ClassVar[Mapping[str, Any]] = {}  # that the rows of this format require
 
     def __init__(self, file: IO[bytes], path: str, sources: Sequence[str] = ()) -> None:
@@ -80,13 +80,13 @@ def reading(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Open a file or standard input. Yield it as it is, and unpacked if it is gzipped."""
     with ExitStack() as stack:
         file: Any = sys.stdin.buffer if path == STREAM else stack.enter_context(open(path, "rb", _BUFFER))
-        is_packed = has_ending(path, (".gz",), gzips=False) or file.peek(2)[:2] == b"\x1f\x8b"
+        is_packed = is_gzipped(path) or file.peek(2)[:2] == b"\x1f\x8b"
         yield file, cast("IO[bytes]", stack.enter_context(gzip.open(file))) if is_packed else file
 
 
 @contextmanager
-def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file for writing, which appears only when it is complete, and is packed if `gzips` and its name ends in
+def writing(path: str, formats: Sequence[str], *, packs: bool = True) -> Iterator[IO[bytes]]:
+    """Open a file for writing, which appears only when it is complete, and is packed if it `packs` and its name ends in
     .gz; or standard output. Raise FeedError for another ending than `formats`, or if the file can't be written."""
     with ExitStack() as stack:
         stack.enter_context(telling(path))
@@ -94,9 +94,9 @@ def writing(path: str, formats: Sequence[str], *, gzips: bool = True) -> Iterato
             stack.callback(sys.stdout.buffer.flush)
             yield sys.stdout.buffer
             return
-        check_name(path, formats, gzips=gzips)
+        check_name(path, formats)
         file = stack.enter_context(open(stack.enter_context(replacing(path)), "wb", _BUFFER))
-        if gzips and has_ending(path, (".gz",), gzips=False):  # the gzip header gets the final name
+        if packs and is_gzipped(path):  # the gzip header gets the final name
             yield cast("IO[bytes]", stack.enter_context(gzip.GzipFile(path, "wb", fileobj=file)))
         else:
             yield file
@@ -111,14 +111,18 @@ def telling(path: str) -> Iterator[None]:
         raise FeedError(f"{path}: can't be written: {error.strerror or error}") from error
 
 
-def check_name(path: str, formats: Sequence[str], *, gzips: bool = True) -> None:
-    """Raise FeedError if the name of a file has none of the endings `formats`, which .gz may follow with `gzips`."""
-    if not has_ending(path, formats, gzips=gzips):
-        also = f", {'each ' * (len(formats) > 1)}also with .gz" if gzips else ""
-        raise FeedError(f"{path}: unknown file format; allowed is {', '.join(formats)}{also}")
+def check_name(path: str, formats: Sequence[str]) -> None:
+    """Raise FeedError if the name of a file has none of the endings `formats`, which .gz may follow."""
+    if not has_ending(path, formats):
+        each = "each " * (len(formats) > 1)
+        raise FeedError(f"{path}: unknown file format; allowed is {', '.join(formats)}, {each}also with .gz")
 
 
-def has_ending(path: str, formats: Sequence[str], *, gzips: bool) -> bool:
-    """Return whether the name of a file has one of these endings. With `gzips`, .gz may follow the ending."""
-    name = path.lower()
-    return (name.removesuffix(".gz") if gzips else name).endswith(tuple(formats))
+def has_ending(path: str, formats: Sequence[str]) -> bool:
+    """Return whether the name of a file has one of these endings, which .gz may follow."""
+    return path.lower().removesuffix(".gz").endswith(tuple(formats))
+
+
+def is_gzipped(path: str) -> bool:
+    """Return whether the name of a file says that it is gzipped."""
+    return path.lower().endswith(".gz")

@@ -9,7 +9,7 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
-from .feed import LARGEST, BrokenError, Feed, Found, has_ending
+from .feed import LARGEST, BrokenError, Feed, Found, is_gzipped
 
 _BEGIN = re.compile(rb"WARC/1\.[01]\s*")
 _BLANK = re.compile(rb"\r?\n\r?\n")
@@ -21,7 +21,7 @@ class Warc(Feed):
     """Records, each of which is gzipped or none. A row as the file has it is the unpacked record."""
 
     name, unit = "WARC", "record"
-    endings, gzips = (".warc", ".warc.gz", ".wet", ".wet.gz"), False
+    endings, is_packed_whole = (".warc", ".wet"), False
     settings = {  # noqa: RUF012 - never changed
         "fields": ("text",),
         "url_field": "url",
@@ -40,11 +40,11 @@ class Warc(Feed):
                     record = b"".join([*head, b"\r\n", content])
                     yield number, self._row(head, content), record
                 except ValueError as error:
-                    yield number, error, record
+                    yield number, error, None
 
     def write(self, data: Mapping[str, Any], raw: bytes = b"") -> None:
         record = raw + b"\r\n\r\n"
-        self.file.write(gzip.compress(record, mtime=0) if has_ending(self.path, (".gz",), gzips=False) else record)
+        self.file.write(gzip.compress(record, mtime=0) if is_gzipped(self.path) else record)
 
     def _record(self, line: bytes) -> tuple[list[bytes], bytes]:
         """Return the lines of the head of a record, and its content. Raise ValueError if there is no valid record."""

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..document import Document
-from ..feeds import FeedError, Feeds
-from ..feeds.text_rows import json_text
+from ..feeds import FeedError, Feeds, json_text
 from ..settings import Config, ConfigError
 from ..text.urls import canonical_url
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -72,13 +71,6 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
     }
 
 
-def shuffled(labelled: LabelledSet, seed: int) -> LabelledSet:
-    """Return a set with its documents in a random order, which depends on the seed."""
-    order = list(labelled.rows)
-    random.Random(seed).shuffle(order)
-    return replace(labelled, rows={name: labelled.rows[name] for name in order})
-
-
 def warm_up() -> None:
     """Load everything that is loaded on first use, so that the first measurement does not include it."""
     tokenize("预热")
@@ -126,9 +118,9 @@ class Calibration(NamedTuple):
     """The results, as `evaluate` returns them."""
 
 
-def calibrate(labelled: LabelledSet, config: Config, precision: float, mode: str = "strict") -> Calibration:
+def calibrate(labelled: LabelledSet, config: Config, precision: float) -> Calibration:
     """Return the settings with the highest recall that reach a precision on a set. Raise ValueError if none do so."""
-    pairs = compared(labelled, config, mode)
+    pairs = compared(labelled, config)
     tried = []
     for margin in MARGINS:
         fit = best_fit(pairs, precision, margin)
@@ -136,8 +128,8 @@ def calibrate(labelled: LabelledSet, config: Config, precision: float, mode: str
             break
         settings = fit.settings()
         reached = evaluate(labelled, replace(config, **settings))
-        tried.append(reached[mode]["precision"])
-        if reached[mode]["precision"] >= precision:
+        tried.append(reached["strict"]["precision"])
+        if reached["strict"]["precision"] >= precision:
             return Calibration(settings, reached)
     best = f"; the best ones reach {max(tried)}" if tried else ""
     raise ValueError(f"no thresholds reach a precision of {precision} on {labelled.name}{best}")
@@ -179,13 +171,14 @@ def _strangeness(fit: Fit) -> float:
     )
 
 
-def compared(labelled: LabelledSet, config: Config, mode: str = "strict") -> Pairs:
+def compared(labelled: LabelledSet, config: Config) -> Pairs:
     """Return the measures of the candidate pairs that pass all thresholds except those to be learned."""
-    right = {pair for pair, label in labelled.labels.items() if label in MODES[mode].right}
+    mode = MODES["strict"]
+    right = {pair for pair, label in labelled.labels.items() if label in mode.right}
     found = [
         (tokens, resemblance, pair in right)
         for pair, tokens, resemblance in _proposed(labelled, config)
-        if labelled.labels.get(pair) not in MODES[mode].ignored
+        if labelled.labels.get(pair) not in mode.ignored
     ]
     tokens, resemblance, labels = zip(*found, strict=True) if found else ((), (), ())
     return Pairs(np.array(tokens, float), np.array(resemblance, float), np.array(labels, bool))

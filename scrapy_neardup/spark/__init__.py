@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..feeds.text_rows import json_text
+from ..feeds import json_text
 from ..settings import Config
 from ..verdict import UNIQUE
 

@@ -12,8 +12,7 @@ from ..deduplicator import Deduplicator
 from ..detectors.detector import build_detectors
 from ..detectors.processes import Signer
 from ..document import Document
-from ..feeds import FeedError, Row, parse_object, row_id
-from ..feeds.text_rows import json_text
+from ..feeds import FeedError, Row, json_text, parse_object, row_id
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
 from ..matching.evidence import Rule, compare

@@ -1,19 +1,20 @@
-"""Feeds of text: JSON lines, JSON arrays, and CSV or TSV."""
+"""Feeds of JSON lines, JSON arrays, CSV or TSV, and Parquet."""
 
 from __future__ import annotations
 
 import csv
 import json
 import re
-from codecs import BOM_UTF8, getincrementaldecoder
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from codecs import BOM_UTF8, getincrementaldecoder, getwriter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
-from math import isfinite
-from types import SimpleNamespace
 from typing import Any
 
 from .feed import BrokenError, Feed, FeedError, Found, has_ending
+
+# JSON
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
@@ -22,25 +23,12 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     URLs from JSON may contain lone surrogates, which no encoding accepts. Values of unknown types are written as their
     `str`, and NaN and infinite numbers as null.
     """
-    dump = partial(json.dumps, ensure_ascii=False, default=str, indent=indent, allow_nan=False)
+    dump = partial(json.dumps, ensure_ascii=False, default=str, indent=indent)
     try:
-        text = dump(value)
+        text = dump(value, allow_nan=False)
     except ValueError:  # rare, so that other texts are not searched
-        text = dump(_known(value))
+        text = dump(json.loads(json.dumps(value, default=str), parse_constant=lambda name: None))
     return text.encode(errors="backslashreplace").decode()
-
-
-def _known(value: Any) -> Any:
-    if isinstance(value, float) and not isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {_known(name): _known(each) for name, each in value.items()}
-    return list(map(_known, value)) if isinstance(value, list | tuple) else value
-
-
-CHUNK = 1 << 18  # bytes of an array to read at a time
-MOST = 1 << 26  # the maximum characters of an object in an array, and of a field in CSV
-_BETWEEN = re.compile(r"[\s,\[\]\ufeff]*")  # objects of an array, or of several, since crawls may append some
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
@@ -72,10 +60,15 @@ class JsonLines(Feed):
                 try:
                     yield number, parse_object(raw), raw
                 except ValueError as error:
-                    yield number, error, raw
+                    yield number, error, None
 
     def write(self, data: Mapping[str, Any], raw: bytes | None = None) -> None:
         self.file.write((raw or json_text(data).encode()) + b"\n")
+
+
+CHUNK = 1 << 18  # bytes of an array to read at a time
+MOST = 1 << 26  # the maximum characters of an object in an array, and of a field in CSV
+_BETWEEN = re.compile(r"[\s,\[\]\ufeff]*")  # objects of an array, or of several, since crawls may append some
 
 
 class JsonArray(Feed):
@@ -107,7 +100,7 @@ class JsonArray(Feed):
                 try:
                     yield number, _checked(data), raw.encode()
                 except ValueError as error:  # also for bytes that were no UTF-8
-                    yield number, error, raw.encode(errors="replace")
+                    yield number, error, None
 
     def write(self, data: Mapping[str, Any], raw: bytes | None = None) -> None:
         self.file.write(self._before + (raw or json_text(data).encode()))
@@ -117,18 +110,21 @@ class JsonArray(Feed):
         self.file.write(b"[\n]\n" if self._before == b"[\n" else b"\n]\n")
 
 
+# CSV
+
+
 class Csv(Feed):
     """A table. Its first row has the column names, and its delimiter is the most frequent one of these in there."""
 
     name, unit = "CSV", "line"
     endings = (".csv", ".tsv")
-    _columns: Sequence[str] = ()
+    _writer: Any = None
 
     def rows(self) -> Iterator[Found]:
         csv.field_size_limit(max(MOST, csv.field_size_limit()))  # the default of 128 KB is too low for many pages
         lines = (line.decode("utf-8", "surrogateescape") for line in self.lines())
         head = next(lines, "").removeprefix("\ufeff")
-        delimiter = "\t" if self._is_tsv() else max(",;\t|", key=re.sub(r'"[^"]*"', "", head).count)
+        delimiter = "\t" if has_ending(self.path, (".tsv",)) else max(",;\t|", key=re.sub('"[^"]*"', "", head).count)
         rows = _cells(chain([head], lines), delimiter)
         _, columns = next(rows, (0, []))
         if isinstance(columns, ValueError) or len({*columns}) < len(columns):
@@ -142,18 +138,14 @@ class Csv(Feed):
                 yield number, ValueError(f"{len(cells)} fields; allowed are {len(columns)}, as columns"), None
 
     def write(self, data: Mapping[str, Any], raw: None = None) -> None:
-        if not self._columns:  # those of the first row
-            self._columns = [*data]
-            to = SimpleNamespace(write=lambda text: self.file.write(text.encode("utf-8", "backslashreplace")))
-            self._rows = csv.writer(to, delimiter="\t" if self._is_tsv() else ",")
-            self._rows.writerow(self._columns)
-        if more := data.keys() - {*self._columns}:
+        if not self._writer:
+            delimiter = "\t" if has_ending(self.path, (".tsv",)) else ","
+            self._writer = csv.DictWriter(getwriter("utf-8")(self.file, "backslashreplace"), data, delimiter=delimiter)
+            self._writer.writeheader()
+        if more := data.keys() - {*self._writer.fieldnames}:
             raise FeedError(f"{self.path}: no column for the field {min(more)!r}, which the first row does not have")
-        values = (data.get(name) for name in self._columns)
-        self._rows.writerow(json_text(each) if isinstance(each, (dict, list)) else each for each in values)
-
-    def _is_tsv(self) -> bool:
-        return has_ending(self.path, self.endings[1:], gzips=True)
+        values = ((name, json_text(each) if isinstance(each, (dict, list)) else each) for name, each in data.items())
+        self._writer.writerow(dict(values))
 
 
 def _cells(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | ValueError]]:
@@ -170,3 +162,76 @@ def _cells(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str
             yield number, ValueError("no UTF-8")
         except csv.Error as error:
             yield number, ValueError(f"no CSV: {error}")
+
+
+# Parquet
+
+ROWS = 16  # rows to read at a time; a file of some kilobytes can have rows of many megabytes
+GROUP = 1 << 25  # bytes after which a row group is written
+
+
+class Parquet(Feed):
+    """A table of typed columns. A row as the file has it is a batch, and a place in it."""
+
+    name, endings = "Parquet", (".parquet",)
+    _writer: Any = None
+    _batch: Any = None
+
+    def rows(self) -> Iterator[Found]:
+        number = 0
+        # Without these options, pyarrow holds whole columns of a row group in memory.
+        with _arrow(self.path) as pa, pa.parquet.ParquetFile(self.file, buffer_size=1 << 20, pre_buffer=False) as file:
+            for batch in file.iter_batches(ROWS):
+                for place in range(batch.num_rows):
+                    number += 1
+                    columns = zip(batch.schema.names, batch.columns, strict=True)
+                    yield number, {name: _value(pa, column[place]) for name, column in columns}, (batch, place)
+
+    def write(self, data: Mapping[str, Any], raw: Any = None) -> None:
+        batch, place = raw
+        if self._writer is None or batch is not self._batch:
+            self._copy()
+            self._batch = batch
+        self._places.append(place)
+
+    def close(self) -> None:
+        self._copy(is_last=True)
+        self._writer.close()
+
+    def _copy(self, *, is_last: bool = False) -> None:
+        """Copy the rows of a batch that are written. Write all copies to the file if they are large."""
+        with _arrow(self.path) as pa:
+            if self._writer is None:  # with the columns of the first feed
+                self._schema = pa.parquet.read_schema(self.sources[0])
+                self._writer = pa.parquet.ParquetWriter(self.file, self._schema)
+                self._tables, self._places = list[Any](), list[int]()
+            if self._places:
+                self._tables.append(pa.Table.from_batches([self._batch.take(pa.array(self._places))]))
+                self._places = []
+            if self._tables and (is_last or sum(table.nbytes for table in self._tables) > GROUP):
+                self._writer.write_table(pa.concat_tables(self._tables).cast(self._schema))
+                self._tables = []
+
+
+def _value(pa: Any, scalar: Any) -> Any:
+    """Return a value. A time beyond Python's range becomes text, or None if that fails."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, LookupError):  # LookupError for an unknown time zone
+        with suppress(pa.ArrowException):
+            return scalar.cast(pa.string()).as_py()
+    return None
+
+
+@contextmanager
+def _arrow(path: str) -> Iterator[Any]:
+    """Yield pyarrow. Raise BrokenError for its errors, and FeedError if it is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet
+    except ImportError as error:
+        raise FeedError(f"{path}: Parquet needs pyarrow: pip install 'scrapy-neardup[parquet]'") from error
+    try:
+        yield pa
+    except (pa.ArrowException, ValueError) as error:
+        raise BrokenError(" ".join(str(error).split())) from error

@@ -1,0 +1,318 @@
+"""`scrapy neardup clusters`, `report`, `changes`, `mirrors`, `stats`: look into a store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+from scrapy.settings import BaseSettings
+
+from ..feeds import writing
+from ..hosts.rules import Hosts, Relation
+from ..report.changes import KINDS, NOT_FULL, Change, changes, counted, in_words, kinds_of, last_crawl
+from ..report.page import LONGEST, Report
+from ..signature import Signature
+from ..stats import plural, sized
+from ..store import Store, StoreError
+from ..store import named as named_store
+from ..store.records import Run
+from ..store.runs import is_of
+from ..store.verification import verify
+from ..text.urls import canonical_url
+from ..verdict import named
+from .options import check_apart, documents_of, held, host_name, whole, with_store
+from .terminal import Moment, answer, fields
+
+# Clusters
+
+Cluster: TypeAlias = dict[str, Any]
+
+ORDERS: Mapping[str, Callable[[Cluster], float]] = {
+    "copies": lambda cluster: -cluster["copies"],
+    "resemblance": lambda cluster: min((copy.get("resemblance", 1.0) for copy in cluster["members"]), default=1.0),
+}
+
+
+def add_clusters(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--host", type=host_name, metavar="H", help="only clusters with a URL of this host, named with or without port")
+    text = "most copies first (the default), or least resemblance first; ties are sorted by URL"
+    add("--sort", choices=ORDERS, default="copies", help=text)
+    add("--limit", type=whole, default=20, metavar="N", help="list N clusters (default: 20; 0: all)")
+
+
+def run_clusters(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """List originals with their copies.
+
+    example:
+      scrapy neardup clusters --host shop.example.com --sort resemblance
+
+    Each copy has a kind, which compares its page with the page of the original. full: same content, same layout.
+    content: same content, other layout. layout: part of the content, same layout. partial: part of the content, other
+    layout. A dash means that the layout of one of the two pages is unknown.
+    """
+    with held(with_store(opts, settings)) as store:
+        clusters = [_cluster(store, signature) for signature in store.repeated()]
+    chosen = [each for each in clusters if opts.host is None or any(is_of(opts.host, url) for url in _urls(each))]
+    listed = sorted(chosen, key=ORDERS[opts.sort])[: opts.limit or None]
+    lines = [line for cluster in listed for line in _lines(cluster)]
+    answer(opts, listed, [*lines, f"{len(listed)} of {plural(len(clusters), 'cluster')}"])
+
+
+def _urls(cluster: Cluster) -> list[str]:
+    return [cluster["original"], *(copy["url"] for copy in cluster["members"])]
+
+
+def _cluster(store: Store, signature: Signature) -> Cluster:
+    return {
+        "original": signature.url and named(signature.url, signature.label),
+        "copies": signature.repeats,
+        "words": signature.sketch.tokens,
+        "first_seen": Moment(signature.first_seen),
+        "members": [
+            {"url": copy.shown, "last_seen": Moment(copy.seen), **(copy.evidence._asdict() if copy.evidence else {})}
+            for copy in filter(attrgetter("is_copy"), store.visits(signature))
+        ],
+    }
+
+
+def _lines(cluster: Cluster) -> Iterable[str]:
+    copies = plural(cluster["copies"], "copy")
+    yield f"{cluster['original'] or 'without URL'}  ({copies}, {plural(cluster['words'], 'word')})"
+    for member in cluster["members"]:
+        resemblance, kind = member.get("resemblance"), member.get("kind") or "-"
+        yield f"  {resemblance if resemblance is not None else '-':>6}  {kind:7}  {member['url']}"
+
+
+# Report
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="write the page to FILE, .html or .htm")
+    text = "feeds with the texts of originals and copies"
+    parser.add_argument("--texts", nargs="+", default=[], metavar="FEED", help=text)
+
+
+def run_report(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """Write a report on a store as one HTML page.
+
+    example:
+      scrapy neardup report -o report.html --texts items.jsonl dropped.jsonl
+
+    Open the page in a browser; the page needs no network. A store contains no texts. To see the beginning of each text,
+    name feeds with --texts: the feed of the items, and NEARDUP_DROPPED for the copies.
+    """
+    config = with_store(opts, settings)
+    check_apart(the_store=config.store, a_feed=opts.texts, the_report=opts.output)
+    with held(config) as store, writing(opts.output, (".html", ".htm")) as file:
+        report = Report(store, listed(store.hosts, config.mirror_hosts), time.time())
+        wanted = set(map(canonical_url, report.urls()))
+        found = documents_of(opts.texts, config)
+        texts = {url: " ".join(each.text[: 2 * LONGEST].split()) for url, each in found if url in wanted}
+        file.write(report.page(texts))
+    said = f"{plural(report.clusters, 'cluster')} of {plural(report.documents, 'document')}"
+    answer(opts, {"clusters": report.clusters, "documents": report.documents}, said=said)
+
+
+# Changes
+
+
+def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """List the pages that are new, changed, moved or gone since the previous crawl.
+
+    example:
+      scrapy neardup changes --store neardup.sqlite
+
+    new: a new URL with new content. changed: content that differs from that of the last visit, with the resemblance of
+    the two. moved: held content at a new URL, if no earlier URL was seen with it. gone: content of the previous crawl
+    that no URL has now. A URL that changed in several runs is listed under the last of them. Moved and gone pages are
+    listed only for a crawl that finished and left out no pages.
+    """
+    with held(with_store(opts, settings)) as store:
+        run = last_crawl(store)
+        found = list(changes(store, run)) if run else []
+    found.sort(key=lambda change: (KINDS.index(change.kind), change.url))
+    lines = [*map(_change_line, found), in_words(counted(found, KINDS))]
+    answer(opts, [change._asdict() for change in found], lines)
+    if run and kinds_of(run) != KINDS:
+        print(f"{NOT_FULL}.", file=sys.stderr)
+
+
+def _change_line(change: Change) -> str:
+    former = f"  (before: {change.former_url})" if change.former_url else ""
+    resemblance = "" if change.resemblance is None else change.resemblance
+    return f"{change.kind:7}  {resemblance:6}  {change.url}{former}"
+
+
+# Mirrors
+
+
+def run_mirrors(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """List the hosts that mirror each other, with the evidence for each pair.
+
+    example:
+      scrapy neardup mirrors --store neardup.sqlite
+
+    Each line names a mirror and, after →, its original: the host on which the pages were seen first. Confidence is a
+    lower bound for the share of pages with the same content, at a risk of 5 %. The counts are of the last 200 pages at
+    corresponding URLs: same text, near copies, different text. ↔ means that neither host was first. Such a rule skips
+    nothing.
+    """
+    config = with_store(opts, settings)
+    with held(config) as store:
+        found = listed(store.hosts, config.mirror_hosts)
+    told = f"{len(found)} pairs of hosts, {sum(pair['in_force'] for pair in found)} with a rule in force"
+    answer(opts, found, [*map(_pair_line, found), told])
+
+
+def listed(hosts: Hosts, mirror_hosts: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the descriptions of the rules of the settings, then of those in the store, highest confidence first."""
+    by_hand = {"in_force": True, "known_by": "NEARDUP_MIRROR_HOSTS"}
+    rules = [{"mirror": mirror, "original": original, **by_hand} for mirror, original in mirror_hosts.items()]
+    return [*rules, *map(described, hosts.relations())]
+
+
+def described(relation: Relation) -> dict[str, Any]:
+    """Return the description of a pair of hosts, with its counts and confidence."""
+    original = relation.original() or 0  # in a tie, host 0
+    return {
+        "mirror": relation.name(1 - original),
+        "original": relation.name(original),
+        "in_force": relation.in_force,
+        "tied": relation.original() is None,
+        "known_by": "pages",
+        "confidence": round(relation.confidence, 4),
+        **relation.tally._asdict(),
+        "confirmed": Moment(relation.confirmed) if relation.tally.same else None,
+    }
+
+
+def _pair_line(pair: Mapping[str, Any]) -> str:
+    if "confidence" not in pair:
+        return f"{pair['mirror']} → {pair['original']}  by {pair['known_by']}"
+    counts = f"{pair['same']} same, {pair['near']} near, {pair['different']} different"
+    force, arrow = "" if pair["in_force"] else ", no rule", "↔" if pair["tied"] else "→"
+    return f"{pair['mirror']} {arrow} {pair['original']}  confidence {pair['confidence']:.2f}: {counts}{force}"
+
+
+# Stats
+
+
+def add_stats(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--runs", action="store_true", help="list the runs, oldest first, with what they came to")
+    add("--check", action="store_true", help="check every row, and list damage with its cost and a remedy")
+
+
+def run_stats(opts: argparse.Namespace, settings: BaseSettings) -> None:
+    """Count what a store holds, list its runs, or check its rows.
+
+    example:
+      scrapy neardup stats --store neardup.sqlite --json
+
+    clusters: documents that have copies. copies: URLs that repeat a document. urls: URLs that the store knows.
+    bytes: the size of the store on disk; bytes_server: of all data on the server. A run is closed, alive (a process has
+    it open), or died; the next run forgets or keeps the documents of a dead one, as NEARDUP_UNCLEAN_RUN says.
+    --check reads all namespaces, also while crawls run. The exit code is 2 if a row is damaged.
+    """
+    config = with_store(opts, settings)
+    if opts.check:
+        _check(opts, str(config.store))
+        return
+    with held(config) as store:
+        if opts.runs:
+            runs = _runs(store)
+            answer(opts, runs, [*map(_run_line, runs), plural(len(runs), "run")])
+        else:
+            figures = _figures(store)
+            readable = {name: sized(size) for name, size in figures.items() if name[:5] == "bytes"}
+            answer(opts, figures, fields({**figures, **readable}))
+
+
+def _figures(store: Store) -> dict[str, Any]:
+    repeats = [signature.repeats for signature in store.signatures()]
+    schemes = store.session.made["schemes"].keys() - {"sketch", "tokens"}
+    return {
+        "documents": len(store),
+        "clusters": sum(map(bool, repeats)),
+        "copies": sum(repeats),
+        "detectors": ", ".join(sorted(schemes)),
+        **store.describe(),
+    }
+
+
+def _runs(store: Store) -> list[dict[str, Any]]:
+    dead = {run.id for run in died(store)}
+    return [
+        {
+            "run": run.id,
+            "writer": run.writer,
+            "started": Moment(run.started),
+            "state": _state(run, is_dead=run.id in dead),
+            "closed": Moment(run.closed) if run.closed else None,
+            "forgotten": _share_forgotten(run),
+            "stats": dict(run.stats),
+        }
+        for run in store.runs()
+    ]
+
+
+def _state(run: Run, *, is_dead: bool) -> str:
+    """Return the state of a run. A dead run that a later run ended has died, unless its documents were kept."""
+    if run.closed is not None and run.closed == run.paused:
+        return "closed"
+    return "died" if run.closed is not None or is_dead else "alive"
+
+
+def died(store: Store) -> list[Run]:
+    """Return the dead runs: never closed, and open in no process."""
+    found = {run.id for run in store.runs() if run.closed is None and not store.is_alive(run.id)}
+    return [run for run in store.runs() if run.closed is None and run.id in found]  # a run may have closed meanwhile
+
+
+def _share_forgotten(run: Run) -> str | None:
+    """Return how much of a run was forgotten: "all", "part", or None for nothing."""
+    if not run.forgotten:
+        return None
+    reached = 0
+    for first, last in sorted(run.forgotten):
+        reached = max(reached, last) if first <= reached + 1 else reached
+    return "all" if reached >= run.sealed else "part"
+
+
+def _run_line(run: Mapping[str, Any]) -> str:
+    state = f"closed {run['closed']}" if run["state"] == "closed" else run["state"]
+    line = f"{run['run']}  {run['writer'] or '-':15}  started {run['started']}  {state:26}  {', '.join(_came_to(run))}"
+    return line.rstrip()
+
+
+def _came_to(run: Mapping[str, Any]) -> Iterator[str]:
+    stats = Counter(run["stats"])
+    if stats["audit"]:
+        yield "audit"
+    if stats["documents"]:
+        yield f"{plural(stats['documents'], 'document')}, {plural(stats['duplicates'], 'duplicate')}"
+    if stats["requests/skipped"]:
+        yield f"{plural(stats['requests/skipped'], 'request')} saved"
+    if stats["forgot/urls"]:
+        yield f"forgot {plural(stats['forgot/documents'], 'document')} and {plural(stats['forgot/urls'], 'URL')}"
+    if run["forgotten"]:
+        yield "forgotten" if run["forgotten"] == "all" else "forgotten in part"
+
+
+def _check(opts: argparse.Namespace, address: str) -> None:
+    survey, store = verify(address), named_store(address)
+    found = survey.findings
+    result = {"store": store, **survey.read, "whole": survey.whole}
+    told = (line for each in found for line in (each.what, f"  costs: {each.costs}", f"  to do: {each.to_do}"))
+    answer(opts, {**result, "findings": [*map(asdict, found)]}, [*told, *fields(result)])
+    if damaged := sum(not finding.harmless for finding in found):
+        raise StoreError(
+            f"store {store!r} is damaged, see the list ({plural(damaged, 'finding')}); it was left as it is"
+        )
