@@ -11,7 +11,7 @@ import argparse
 from importlib.metadata import version
 
 from scrapy_neardup.text.lexicon import Lexicon
-from scrapy_neardup.text.segmenter import path_of
+from scrapy_neardup.text.tokens import path_of
 
 # Shares of the table's highest IDF, measured on labelled news and laws. A wider band loses recall, since an edit can
 # change more terms. A narrower or higher band leaves too few terms in a short text.

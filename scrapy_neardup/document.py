@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -73,29 +73,20 @@ class Document:
         title: str = "",
         extractor: str | Extract = BUILTIN,
         tree: Tree | None = None,
+        page: Page | None = None,
     ) -> Document:
         """Return the document of a plain text or an HTML page. Of HTML, the main text, title and layout are used.
 
-        `extractor` finds the main text; see NEARDUP_EXTRACTOR. `tree` is the page if it was parsed before.
+        `extractor` finds the main text; see NEARDUP_EXTRACTOR. `tree` is the page if it was parsed before, `page` if it
+        was read.
         """
-        if tree and value == tree.html:
-            page = build_reader(extractor)(value, root=tree.root)
-            return replace(cls.from_page(page, url=url, title=title), layout=tree.layout)
-        if looks_like_html(value):
-            return cls.from_page(build_reader(extractor)(value), url=url, title=title)
-        return cls(url=url, text=value, title=title)
-
-    @classmethod
-    def from_page(cls, page: Page, *, url: str | None = None, title: str = "") -> Document:
-        """Return the document of an extracted page."""
-        return cls(
-            url=url,
-            text=page.text,
-            title=title or page.title,
-            layout=layout(page.elements),
-            thin=page.thin,
-            scripted=page.scripted,
-        )
+        known = tree if tree and value == tree.html else None
+        if page is None:
+            if not (known or looks_like_html(value)):
+                return cls(url, value, title)
+            page = build_reader(extractor)(value, root=known and known.root)
+        shown = known.layout if known else layout(page.elements)
+        return cls(url, page.text, title or page.title, layout=shown, thin=page.thin, scripted=page.scripted)
 
     @property
     def source(self) -> Source:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from email.utils import parsedate_to_datetime
 from enum import Enum, IntEnum
 from functools import lru_cache
@@ -95,9 +95,7 @@ def fact_of(field: str, value: Any, clock: Clock) -> Fact | None:
         return string_fact(field, str(value), clock)
     if isinstance(value, bool):
         return Kind.WORDS, hash_text(str(value).casefold())
-    if isinstance(value, Number) and not isinstance(value, (int, float, Decimal)):
-        value = getattr(value, "item", lambda: None)()  # a number of NumPy
-    if isinstance(value, (int, float, Decimal)):
+    if isinstance(value, Number):
         return _number_fact(field, value, clock)
     if isinstance(value, datetime) and clock.shows(value):
         return _NOW
@@ -132,17 +130,18 @@ def nested_fact(facts: Mapping[str, Fact]) -> Fact:
     return list_fact([(kind, hash_text(f"{name}\0{value}")) for name, (kind, value) in facts.items()])
 
 
-def _number_fact(field: str, value: int | float | Decimal, clock: Clock) -> Fact | None:
-    if isinstance(value, int):
-        written = brief(value)
-    elif not (number := Decimal(str(value))).is_finite():
-        return None
-    else:
+def _number_fact(field: str, value: Any, clock: Clock) -> Fact | None:
+    written = brief(value)
+    if not isinstance(value, int):
+        try:
+            number = Decimal(written)
+        except InvalidOperation:  # a complex number, a fraction
+            return None
+        if not number.is_finite():
+            return None
         written = f"{number:f}" if abs(number.adjusted()) < 30 else str(number)
         written = written.rstrip("0").rstrip(".") if "." in written else written
-    if isinstance(value, (int, float)) and abs(value) < FAR and clock.shows(float(value)):
-        return _NOW
-    return _kind(field, written), hash_text(written)
+    return _NOW if abs(value) < FAR and clock.shows(float(value)) else (_kind(field, written), hash_text(written))
 
 
 def brief(value: object) -> str:
@@ -175,22 +174,14 @@ def _moment(text: str) -> datetime | float | None:
     """Return the time that a text gives, with date and time of day; None if it gives none."""
     if text.isdecimal():
         return float(text) if len(text) in (10, 13) else None
-    if found := _MOMENT.fullmatch(text):
-        day, clock, zone = found.groups()
-        with suppress(ValueError):
-            made = datetime.fromisoformat(f"{day}T{clock}")
-            return made if zone is None else made.replace(tzinfo=_zone(zone))
-    elif text[3:4] == "," and ":" in text:  # as in an HTTP header
-        with suppress(ValueError, TypeError, IndexError, OverflowError):
+    with suppress(ValueError, TypeError, IndexError, OverflowError):
+        if found := _MOMENT.fullmatch(text):
+            day, clock, zone = found.groups("")
+            offset = f"{zone[:3]}:{zone[-2:]}" if zone[:1] in ("+", "-") else "+00:00" if zone else ""
+            return datetime.fromisoformat(f"{day}T{clock}{offset}")
+        if text[3:4] == "," and ":" in text:  # as in an HTTP header
             return parsedate_to_datetime(text)
     return None
-
-
-def _zone(zone: str) -> timezone:
-    if zone[0] not in "+-":
-        return timezone.utc
-    minutes = 60 * int(zone[1:3]) + int(zone[-2:])
-    return timezone(timedelta(minutes=minutes if zone[0] == "+" else -minutes))
 
 
 def _seconds(moment: datetime | float) -> Iterator[float]:

@@ -148,9 +148,11 @@ class Record:
 
         `pages` has extracted pages by their HTML.
         """
-        parts = [self._part(text, pages or {}) for text in dict.fromkeys(t for ts in self.texts.values() for t in ts)]
-        text = "\n".join(part.text for part in parts if part.text)
-        fetch, (url, aliases, loose) = self._fetch, self._urls()
+        fetch, (url, aliases, loose), read = self._fetch, self._urls(), (pages or {}).get
+        texts = dict.fromkeys(text for texts in self.texts.values() for text in texts)
+        options: Any = {"extractor": self._config.extractor, "tree": fetch.tree}
+        parts = [Document.from_field(text, page=read(text), **options) for text in texts]
+        text = "\n".join([part.text for part in parts if part.text])
         if not text.strip() and not (url and self._is_record()):
             return None
         is_elsewhere = self._is_row or (bool(self.url) and not self._is_of_page())
@@ -180,11 +182,6 @@ class Record:
         """Return whether the item says enough without text."""
         is_strong = any(kind is Kind.STRONG for kind, _ in self.facts.values())
         return is_strong or (bool(self.facts) and len(self.facts) + bool(self.title) >= LEAST)
-
-    def _part(self, text: str, pages: Mapping[str, Page]) -> Document:
-        if text in pages:
-            return Document.from_page(pages[text])
-        return Document.from_field(text, extractor=self._config.extractor, tree=self._fetch.tree)
 
     def label(self) -> str:
         """Return words that name the record among others of its page: its first facts, else its title or text."""
@@ -396,47 +393,8 @@ def item_document(item: Any, config: Config | None = None, fetch: Fetch | None =
     Return None if the item has no text, and too few facts for a record. `config` is None for the defaults, and `fetch`
     for a row of a feed.
     """
-    config = config or Config()
-    if fetch is None and (plain_row := _plain_document(item, config)):
-        return plain_row
-    record = Record.of(item, config, fetch)
+    record = Record.of(item, config or Config(), fetch)
     return record.document() if record else None
-
-
-def _plain_document(item: Any, config: Config) -> Document | None:
-    """Return what `Record` makes of a row with nothing but a long plain text, a URL and a title; None for other items.
-
-    This is the short way for most rows of large feeds.
-    """
-    names = (config.url_field, config.title_field)
-    name = type(item) is dict and _only_text(tuple(item), names, TAG_FIELD, config.ignore_fields, config.fields)
-    if not name:
-        return None
-    text, (url, title) = item[name], (item.get(each, "") for each in names)
-    if not (type(text) is type(url) is type(title) is str and max(len(url), len(title)) < LONGEST):
-        return None
-    if _is_link(title) or looks_like_html(text) or _is_link(text) or not _is_long(text):
-        return None
-    return Document(url.strip() or None, text, title if title.strip() else "")
-
-
-@lru_cache(maxsize=256)
-def _only_text(
-    names: tuple[Any, ...],
-    roles: tuple[str, str],
-    tag: str,
-    ignored: tuple[str, ...],
-    fields: tuple[str, ...] | None,
-) -> str | None:
-    """Return the only field beside those with the URL and the title and those that are ignored; None if unclear."""
-    if not all(type(name) is str for name in names):
-        return None
-    url, title = roles
-    rest = [name for name in names if name not in (url, tag)]
-    texts = [name for name in rest if name != title and (not is_ignored(name, ignored) or name in (fields or ()))]
-    may_be_url = [name for name in rest if plain(name) in _URL]
-    is_clear = fields in (None, tuple(texts)) and not may_be_url and set(_title_fields(tuple(rest), title)) <= {title}
-    return texts[0] if len(texts) == 1 and is_clear else None
 
 
 def has_text_in(item: Any, name: str) -> bool:

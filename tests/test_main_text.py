@@ -114,7 +114,7 @@ def test_a_small_part_is_left_out_of_an_article(opening: str) -> None:
         *('<p class="tag-comments">', '<p class="category-cookies">', '<p class="product_cat-promo">'),
         *('<p id="how-to-share-a-sidebar-with-others">', '<p class="footer-story">', '<p class="nav-lamp">'),
         *('<p aria-hidden="false">', '<p role="note">', '<p style="display: block">', '<p title="sidebar">'),
-        *('<template shadowrootmode="open">', '<main class="related">', '<article class="promo">'),
+        *('<main class="related">', '<article class="promo">'),
     ],
 )
 def test_what_is_no_reason_leaves_nothing_out(opening: str) -> None:

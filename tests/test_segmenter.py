@@ -21,10 +21,8 @@ from hypothesis import strategies as st
 from tiers import slow
 
 from scrapy_neardup import native
-from scrapy_neardup.text import segmenter as module
 from scrapy_neardup.text import tokens
-from scrapy_neardup.text.segmenter import FIRST, LAST, Segmenter, by_jieba, load_tables, segmenter
-from scrapy_neardup.text.tokens import tokenize
+from scrapy_neardup.text.tokens import FIRST, LAST, Segmenter, by_jieba, load_tables, segmenter, tokenize
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
@@ -144,9 +142,11 @@ def test_any_text_has_the_same_words_with_each_segmenter(examples: int) -> None:
 
 def test_the_quickest_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     if native.compiled:
-        assert segmenter() is module._compiled()
+        assert segmenter() is not by_jieba()
     monkeypatch.setattr(native, "compiled", None)
+    segmenter.cache_clear()
     assert segmenter() is by_jieba()
+    segmenter.cache_clear()
 
 
 def run(code: str, folder: Path) -> str:
@@ -177,24 +177,26 @@ def test_the_cache_and_the_words_of_others_change_nothing(tmp_path: Path) -> Non
 
 def test_threads_that_cut_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     by_jieba.cache_clear()
+    segmenter.cache_clear()
     monkeypatch.setattr(native, "compiled", None)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(tokenize, ["".join(CHINESE)] * 32))
     monkeypatch.undo()
+    segmenter.cache_clear()
     assert found == [tokenize("".join(CHINESE))] * 32
 
 
 @pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")
 def test_with_another_form_of_dictionary_another_one_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "dict.txt").write_text("一 x\n", encoding="utf-8")
-    monkeypatch.setattr(module, "path_of", tmp_path.joinpath)
-    module._compiled.cache_clear()
+    monkeypatch.setattr(tokens, "path_of", tmp_path.joinpath)
+    segmenter.cache_clear()
     try:
         with pytest.warns(RuntimeWarning, match="the compiled part can"):
             assert segmenter() is by_jieba()
         assert tokenize("乒乓球拍卖完了，Python写的") == WORDS_OF_USE.split()
     finally:
-        module._compiled.cache_clear()
+        segmenter.cache_clear()
 
 
 @pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")

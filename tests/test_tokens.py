@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from test_segmenter import CHINESE
 from tiers import slow
 
-from scrapy_neardup.text.segmenter import by_jieba, segmenter
-from scrapy_neardup.text.tokens import _HAN, _KNOWN, _UNSPACED, marks, normalize, tokenize
+from scrapy_neardup.text.tokens import _HAN, _KNOWN, _UNSPACED, by_jieba, marks, normalize, segmenter, tokenize
 
 
 @pytest.mark.parametrize(

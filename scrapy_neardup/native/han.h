@@ -164,7 +164,7 @@ static uint32_t character(const unsigned char *at, Py_ssize_t size, Py_ssize_t *
     return *step == 2 ? (at[0] & 31u) << 6 | (at[1] & 63u) : (at[0] & 15u) << 12 | (at[1] & 63u) << 6 | (at[2] & 63u);
 }
 
-/* The first step of tokens._plain_chinese_lines. Return the text with blanks for punctuation; None for other text. */
+/* The first step of tokens.token_lines. Return the text with blanks for punctuation; None for other text. */
 static PyObject *plain_chinese(Call *call)
 {
     const unsigned char *text = call->data[0].buf;
@@ -190,7 +190,7 @@ static PyObject *plain_chinese(Call *call)
     return made;
 }
 
-/* segmenter.by_jieba */
+/* tokens.by_jieba */
 static PyObject *cut_lines(Call *call)
 {
     const unsigned char *text = call->data[0].buf;

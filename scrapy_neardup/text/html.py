@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
@@ -159,12 +159,12 @@ def extract(root: etree._Element) -> Page:
 def data_text(root: etree._Element) -> str:
     """Return the sentences in the JSON-LD of a page, or else in the data from which its scripts make the page.
 
-    Each is one line, without tags. "" if there are none.
+    Each is one line, without tags.
     """
     for kind in _DATA:
-        scripts = (each for each in root.iter("script") if each.get("type", "").strip().lower().startswith(kind))
-        if lines := list(dict.fromkeys(line for each in scripts for line in _sentences(each.text or "") if line)):
-            return "\n".join(lines)
+        scripts = (each.text or "" for each in root.iter("script") if each.get("type", "").lower().startswith(kind))
+        if text := "\n".join(dict.fromkeys(line for script in scripts for line in _sentences(script) if line)):
+            return text
     return ""
 
 
@@ -247,68 +247,57 @@ Read: TypeAlias = Callable[..., Page]
 """A function that reads the HTML of a page. Its option `root` is the parsed tree, if there is one."""
 
 
-def build_reader(extractor: str | Extract) -> Read:
-    """Return the reader for `extractor`, which is a name, an import path or a function.
-
-    An import path is imported once. For any other value, raise ValueError, which states the allowed values.
-    """
-    return _named(extractor) if isinstance(extractor, str) else _own(extractor)
-
-
-def is_heavy(extractor: str | Extract) -> bool:
-    """Return whether an extractor is too slow to run in the reactor.
-
-    trafilatura is too slow. A user's function is too slow if it has an attribute `heavy` that is true.
-    """
-    if isinstance(extractor, str):
-        return extractor == TRAFILATURA or (extractor != BUILTIN and is_heavy(imported(extractor, ALLOWED)))  # type: ignore[arg-type]
-    return bool(getattr(extractor, "heavy", False))
-
-
-@cache
-def _named(name: str) -> Read:
-    if name == BUILTIN:
-        return html_to_page
-    return _trafilatura() if name == TRAFILATURA else _own(imported(name, ALLOWED))
-
-
 class ExtractorError(Exception):
     """A user's function failed on a page. The message names the function and its error."""
 
 
-def _own(extract: object) -> Read:
-    if isinstance(extract, type) or not callable(extract):
-        raise ValueError(ALLOWED)
-    name = getattr(extract, "__qualname__", repr(extract))
+def build_reader(extractor: str | Extract) -> Read:
+    """Return the reader for `extractor`, which is a name, an import path or a function.
 
-    def read(html: str, *, root: etree._Element | None = None) -> Page:
+    For any other value, raise ValueError, which states the allowed values.
+    """
+    return html_to_page if extractor == BUILTIN else partial(_read, _function(extractor))
+
+
+def is_heavy(extractor: str | Extract) -> bool:
+    """Return whether an extractor is too slow to run in the reactor: trafilatura, or one with a true `heavy`."""
+    if extractor in (BUILTIN, TRAFILATURA):
+        return extractor == TRAFILATURA
+    return bool(getattr(_function(extractor), "heavy", False))
+
+
+def _function(extractor: str | Extract) -> Extract:
+    if extractor == TRAFILATURA:
         try:
-            text = extract(html)
-        except Exception as error:
-            raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} failed on a page: {error!r}") from error
-        if not isinstance(text, (str, type(None))):
-            raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} returned {type(text).__name__}; allowed is str or None")
-        # If the user's function finds no text, the page has none. Text that the function leaves out must not come back.
-        return html_to_page(html, text or "", root)
+            import_module(TRAFILATURA)
+        except ImportError as error:
+            command = "pip install 'scrapy-neardup[trafilatura]'"
+            raise ValueError(f"{TRAFILATURA!r} if it is installed ({error}); {command}") from error
+        return _by_trafilatura
+    found = imported(extractor, ALLOWED) if isinstance(extractor, str) else extractor
+    if isinstance(found, type) or not callable(found):
+        raise ValueError(ALLOWED)
+    return found
 
-    return read
+
+def _by_trafilatura(html: str) -> str | None:
+    # Comments differ from fetch to fetch. Remains of a template make copies look different.
+    options = {"include_comments": False, "include_tables": True, "favor_precision": True}
+    text: str | None = import_module(TRAFILATURA).extract(html, **options)
+    return text
 
 
-def _trafilatura() -> Read:
+def _read(extract: Extract, html: str, *, root: etree._Element | None = None) -> Page:
+    name = getattr(extract, "__qualname__", repr(extract))
     try:
-        extract: Callable[..., str | None] = import_module("trafilatura").extract
-    except ImportError as error:
-        command = "pip install 'scrapy-neardup[trafilatura]'"
-        raise ValueError(f"{TRAFILATURA!r} if it is installed ({error}); {command}") from error
-
-    def read(html: str, *, root: etree._Element | None = None) -> Page:
-        page = html_to_page(html, root=root)
-        # Comments differ from fetch to fetch. Remains of a template make copies look different.
-        text = extract(html, include_comments=False, include_tables=True, favor_precision=True)
-        # trafilatura returns None for many short pages and lists. The text of the built-in reader is used then.
-        return page._replace(text=text, thin=False) if text else page
-
-    return read
+        text = extract(html)
+    except Exception as error:
+        raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} failed on a page: {error!r}") from error
+    if not isinstance(text, (str, type(None))):
+        raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} returned {type(text).__name__}; allowed is str or None")
+    # If a user's function finds no text, the page has none: what it leaves out must not come back. But trafilatura
+    # returns None for many short pages and lists.
+    return html_to_page(html, text or (None if extract is _by_trafilatura else ""), root)
 
 
 def imported(path: str, allowed: str) -> object:

@@ -10,8 +10,7 @@ article into a hidden element, keep the posts of a forum in `#comments`, or call
 trust: how much text it may remove, as a multiple of the text that is left. The more a reason removes, the better it has
 to be. If the reasons of one trust together remove more, the one of them that removes most is no reason on this page,
 and the page is read again without it. The least trusted reasons go first. Where an article is left, nothing is given
-up, however long the comments are. Long links, such as headlines, weigh in what is left, but not in what is left out,
-unless hardly anything is left.
+up, however long the comments are. Long links, such as headlines, weigh in what is left, but little in what is left out.
 
 **Two kinds of pages.** The score of a line is its letters, less twice those in links, less a fee that makes the scores
 of short lines low. The score of an element is the sum over its lines: paragraphs raise it, rows of links lower it. If
@@ -27,11 +26,10 @@ may be only what the site has on every page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
-from itertools import accumulate, count, islice, pairwise
+from itertools import accumulate, count, pairwise
 from math import inf
-from operator import attrgetter
 from typing import NamedTuple, cast
 
 from lxml import etree
@@ -53,20 +51,18 @@ class _Trust(NamedTuple):
 
 
 # In the order in which they are given up. The numbers were chosen on some 600 pages; docs/accuracy.md has the result.
-_NAME, _TAG, _REPLIES, _MARGIN_NAME, _HIDDEN, _LABEL, _CONTROL, _MARGIN, _CONSENT = range(9)
+_NAME, _TAG, _REPLIES, _MARGIN_NAME, _HIDDEN, _CONTROL, _MARGIN, _CONSENT = range(8)
 _TRUSTS = {
     _NAME: _Trust(0.5, enough=1200),
     _TAG: _Trust(1.5, enough=1000),
     _REPLIES: _Trust(4, enough=300),
     _MARGIN_NAME: _Trust(3, free=600),
     _HIDDEN: _Trust(2.5),
-    _LABEL: _Trust(3, free=600),
     _CONTROL: _Trust(3),
     _MARGIN: _Trust(20, free=600),
     _CONSENT: _Trust(30, free=2000),
 }
-_LITTLE = 200  # letters: if less is left, links weigh too in what is left out
-_LETTERS_OF_LABEL, _ELEMENTS_OF_LABEL = 50, 20  # at most, in a <span> that is left out within its line
+_LINKS_LEFT_OUT = 0.1  # of their letters, what long links weigh in what is left out
 
 _Reason = tuple[int, str]  # the trust, and the word that is the reason
 
@@ -85,11 +81,10 @@ _TAGS: dict[str, tuple[_Reason, ...]] = {
     **{tag: ((_TAG, tag),) for tag in ("aside", "caption", "figcaption", "form", "header")},
     **{tag: ((_MARGIN, tag),) for tag in ("footer", "nav")},
     "dialog": ((_CONSENT, "dialog"),),
+    "template": ((_HIDDEN, "hidden"),),
 }
 _ROLES = {"alertdialog": "dialog", "banner": "header", "complementary": "aside", "contentinfo": "footer"}
 _ROLES |= {"dialog": "dialog", "navigation": "nav", "search": "form"}
-_HIDDEN_REASON = ((_HIDDEN, "hidden"),)
-_LABEL_REASON = ((_LABEL, "span"),)
 _TELLING = _words("aria-hidden class hidden id role style")
 _NAMES = _words(
     "ad ads advert advertisement advertising author banner breadcrumb breadcrumbs byline caption carousel close"
@@ -115,11 +110,10 @@ _TELLING_WORDS = _NAMES | _REPLY_NAMES | _MARGIN_NAMES | _CONSENT_DIALOGS | _CON
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _TELLING_WORDS |= {word for name in _WHOLE_NAMES for word in _WORD.findall(name)}
 _MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
-_MOST_CACHED = 200  # letters of a name
+_MOST_READ = 500  # letters of a class or id
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
-_FRAME = 300  # letters at most outside a list, such as the name and the address of a site
-_MOST = 0.6  # of what a page says, at least inside
+_MOST = 0.7  # of what a page says, at least inside its list; outside is a frame, such as the name of the site
 _LINE_FEE = 20  # letters
 _LEAST_OF_PLAIN = 2  # the least score of a line without links, such as of a verse, or in a cell of a table
 _LONG_LINK = 28  # letters: a longer link is a title or a sentence, a shorter one leads elsewhere
@@ -184,30 +178,13 @@ class _LeftOut:
         self.letters = weight(text_of(element))
 
     @cached_property
-    def _others(self) -> tuple[int, int]:
-        """The letters in short links, and those in long ones, each with the blank beside it. Scripts count as short."""
-        short = long = 0
+    def prose(self) -> float:
+        """The letters outside links and scripts, and a few of those in long links."""
+        prose: float = self.letters
         for inner in outermost(self._element, "a", "script", "style"):
-            letters = weight(text_of(inner)) + 1
-            if inner.tag == "a" and letters > _LONG_LINK:
-                scripts = sum(weight(text_of(each)) + 1 for each in outermost(inner, "script", "style"))
-                short, long = short + scripts, long + letters - scripts
-            else:
-                short += letters
-        return short, long
-
-    @property
-    def said(self) -> int:
-        """The letters outside short links."""
-        return max(self.letters - self._others[0], 0)
-
-    @property
-    def prose(self) -> int:
-        """The letters outside links."""
-        return max(self.letters - sum(self._others), 0)
-
-
-_prose_of, _said_of = attrgetter("prose"), attrgetter("said")
+            letters = weight(text_of(inner)) + 1  # with the blank beside it
+            prose -= letters * (1 - _LINKS_LEFT_OUT) if inner.tag == "a" and letters > _LONG_LINK else letters
+        return max(prose, 0)
 
 
 class _Page:
@@ -221,14 +198,15 @@ class _Page:
     def _read(self, given_up: Collection[_Reason] | None) -> None:
         self.lines = lines = _Lines(given_up)
         lines.read(self._root)
-        self._scores, self._prose, self._said = map(_sums, (lines.scores, lines.prose, lines.said))
+        sums = ([0, *accumulate(each)] for each in (lines.scores, lines.prose, lines.said))
+        self._scores, self._prose, self._said = sums
 
     def main(self) -> MainText:
         self._weigh()
         lines, chosen = self.lines, self._said_once(self._article() or self._list())
         letters, prose = (sum(numbers[at] for at in chosen) for numbers in (lines.letters, lines.prose))
         is_hidden = any(trust == _HIDDEN for trust, _ in self._given_up)
-        is_part = _weigh_more(lines.left_out, _prose_of, 2 * letters - self._prose[-1])
+        is_part = _weigh_more(lines.left_out, 2 * letters - self._prose[-1])
         is_thin = is_hidden or is_part or 5 * prose < letters
         if letters:
             return MainText("\n".join([lines.texts[at] for at in chosen]), is_thin, letters)
@@ -249,7 +227,7 @@ class _Page:
         """Return the lines of the smallest element with the heading and most of what the page says: without a frame."""
         first, end = self._main_part()
         said, heading = self._said, self.lines.heading
-        most = max(said[end] - said[first] - _FRAME, (said[end] - said[first]) * _MOST)
+        most = _MOST * (said[end] - said[first])
         inside = (each for each in self.lines.elements if first <= each[0] <= heading < each[1] <= end)
         return range(*next((each for each in inside if said[each[1]] - said[each[0]] >= most), (first, end)))
 
@@ -277,8 +255,6 @@ class _Page:
         """Return the highest score of an element in a range, and its range. Outside, nothing counts."""
         scores, best, element = self._scores, 0, (first, first)
         for start, stop in self.lines.elements:
-            if start < first < stop:
-                start = first
             if start >= first and stop <= end and scores[stop] - scores[start] > best:
                 best, element = scores[stop] - scores[start], (start, stop)
         return best, element
@@ -291,23 +267,22 @@ class _Page:
             self._given_up.update(reason for _, reason in (doubtful if reading > _READINGS else [max(doubtful)]))
             self._read(self._given_up)
 
-    def _doubtful(self) -> list[tuple[int, _Reason]]:
+    def _doubtful(self) -> list[tuple[float, _Reason]]:
         """Return the reasons of the first trust that removes too much, each with the letters that it removes."""
-        number = _prose_of if self._said[-1] >= _LITTLE else _said_of
         for trust, (limit, free, enough) in _TRUSTS.items():
             of_trust = [each for each in self.lines.left_out if each.reason[0] == trust]
-            if not _weigh_more(of_trust, number, max(limit * self._said[-1], free)):
+            if not _weigh_more(of_trust, max(limit * self._said[-1], free)):
                 continue
             # What is above the heading is no article.
             if enough == inf or self._best(self.lines.heading, len(self.lines.texts))[0] < enough:
                 reasons = {each.reason for each in of_trust}
-                return [(sum(number(each) for each in of_trust if each.reason == one), one) for one in reasons]
+                return [(sum(each.prose for each in of_trust if each.reason == one), one) for one in reasons]
         return []
 
 
-def _weigh_more(left_out: Sequence[_LeftOut], number: Callable[[_LeftOut], int], letters: float) -> bool:
-    """Return whether elements together have more of the letters that `number` counts. Most have fewer of any kind."""
-    return sum(each.letters for each in left_out) > letters and sum(map(number, left_out)) > letters
+def _weigh_more(left_out: Sequence[_LeftOut], prose: float) -> bool:
+    """Return whether elements together have more prose. Most have fewer letters."""
+    return sum(each.letters for each in left_out) > prose and sum(each.prose for each in left_out) > prose
 
 
 class _Lines:
@@ -344,8 +319,6 @@ class _Lines:
             if event == "start":
                 if tag in _OPENED:
                     reasons = _reasons(element, tag) if given_up is not None else ()
-                    if reasons and tag == "span" and _is_label(element):
-                        reasons = _LABEL_REASON
                     if reasons and given_up:
                         reasons = tuple(each for each in reasons if each not in given_up)
                     if reasons:
@@ -385,7 +358,7 @@ class _Lines:
             self._end_line()
 
     def _skip(self, element: etree._Element, reason: _Reason) -> None:
-        if self._parts and reason[0] != _LABEL:
+        if self._parts and element.tag != "span":  # a label within a line
             self._end_line()
         self.left_out.append(_LeftOut(element, reason))
         if self.heading < 0 and any(map(text_of, outermost(element, "h1"))):
@@ -417,15 +390,6 @@ class _Lines:
         self._line_links = self._links
 
 
-def _is_label(element: etree._Element) -> bool:
-    few = list(islice(element.iter(), _ELEMENTS_OF_LABEL + 1))  # else nested spans would take quadratic time
-    return len(few) <= _ELEMENTS_OF_LABEL and len(text_of(element)) < _LETTERS_OF_LABEL
-
-
-def _sums(numbers: Iterable[int]) -> list[int]:
-    return [0, *accumulate(numbers)]
-
-
 def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
     """Return the reasons to leave an element out."""
     reasons = _TAGS.get(tag, ())
@@ -433,13 +397,12 @@ def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
         if key in _TELLING:
             value = _attribute(element, key) or ""
             if key in ("class", "id"):
-                names = _of_names if len(value) < _MOST_CACHED else _of_names.__wrapped__
-                reasons += names(value, key) if tag not in _UNNAMED else ()
+                reasons += _of_names(value[:_MOST_READ], key) if tag not in _UNNAMED else ()
             elif key == "role":
                 reasons += _TAGS.get(_ROLES.get(value, ""), ())
             elif key == "hidden" or (_HIDING_STYLE.search(value) if key == "style" else value == "true"):
-                reasons += _HIDDEN_REASON
-    return reasons if tag != "template" or _attribute(element, "shadowrootmode") else reasons + _HIDDEN_REASON
+                reasons += _TAGS["template"]
+    return reasons
 
 
 @lru_cache(maxsize=1 << 14)

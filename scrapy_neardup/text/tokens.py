@@ -1,35 +1,48 @@
-"""Split text into tokens. No I/O, except that the segmenter of Chinese is loaded on first use.
+"""Split text into tokens. No I/O, except that the data of jieba are loaded on first use.
 
-Text is first split by script. jieba cuts only runs of the Han characters that it knows. The compiled segmenter gives
-the same words as jieba, so a fingerprint does not depend on the installation.
+Runs of Han characters are cut as jieba does. The compiled part cuts by jieba's dictionary and model, without importing
+jieba: that would take a second, and five times the memory. Without the compiled part, jieba itself cuts, more slowly,
+into the same words. So a fingerprint does not depend on the installation.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+import warnings
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from itertools import chain, islice, pairwise
+from math import log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from .. import native
-from .segmenter import FIRST, LAST, segmenter, word_lines
 
 SCHEME = "tokens/2"
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts without spaces between words for which there is no segmenter.
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
-_DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
-_FIRST, _LAST = map(chr, (FIRST, LAST))  # normalization does not change the characters between
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+FIRST, LAST = 0x4E00, 0x9FD5  # the Han characters that jieba knows; any other is a word
+_FIRST, _LAST = map(chr, (FIRST, LAST))
 _KNOWN = f"{_FIRST}-{_LAST}"
-_HAN_RUNS = re.compile(f"([{_KNOWN}]+)")
+_RUNS = re.compile(f"([{_KNOWN}]+)")
 # Unicode's Default_Ignorable_Code_Point, and the tatweel, which makes an Arabic word longer for the eye only.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u0640\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _ASCII = bytes(range(128))
-_SHORT = 8  # characters of a text between runs of Han characters whose words are cached
+_ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
+_STATES = "BEMS"  # of a character in a word: first, last, middle, single; in the order of jieba's ties
+_UNSEEN = -3.14e100  # jieba.finalseg.MIN_FLOAT
+_SAYS = np.uint64((1 << 24) - 1)  # see native/dictionary.h
 
 
 def normalize(text: str) -> str:
@@ -37,13 +50,17 @@ def normalize(text: str) -> str:
 
     Full-width letters and digits become ASCII.
     """
-    return text.lower() if text.isascii() else _visible(text).lower()
-
-
-def _visible(text: str) -> str:
+    if text.isascii():
+        return text.lower()
     form = unicodedata.normalize("NFKC", text)
-    visible = _INVISIBLE.sub("", form)
-    return form if visible == form else unicodedata.normalize("NFKC", visible)  # letters and marks that meet now
+    if _INVISIBLE.search("".join(_foreign(form))):
+        form = unicodedata.normalize("NFKC", _INVISIBLE.sub("", form))  # letters and marks that meet now
+    return form.lower()
+
+
+def _foreign(text: str) -> set[str]:
+    """Return the characters that are not ASCII, many times faster than `set` alone."""
+    return set(text.encode(errors="surrogatepass").translate(None, _ASCII).decode(errors="surrogatepass"))
 
 
 def tokenize(text: str) -> list[str]:
@@ -77,64 +94,36 @@ def token_lines(text: str) -> bytes:
     """Return the words of `text` as `tokenize` does, but in UTF-8, one on each line; b"" if there are no words."""
     if text.isascii():
         return word_lines(text.encode())
-    if (lines := _plain_chinese_lines(text)) is not None:
-        return lines
-    if (plain := _plain(text)) is None:
-        parts = _HAN_RUNS.split(normalize(text))  # text before the first run, the run, text between, …
-        parts[::2] = [(_runs if len(part) <= _SHORT else _runs.__wrapped__)(part) for part in parts[::2]]
-        plain = "".join(parts)
-    lines = plain.lower().encode()
-    return segmenter()(lines) if _HAN_RUNS.search(plain) else word_lines(lines)
-
-
-def _plain_chinese_lines(text: str) -> bytes | None:
-    """Return the words of a text that has only ASCII, Han characters known to jieba, and common punctuation.
-
-    Return None for any other text, or if the compiled part is missing. This shortcut saves a third of the time.
-    """
+    # A shortcut for Chinese with common punctuation, in a third of the time. None for other text.
     plain = native.compiled.plain_chinese(text.encode(errors="surrogatepass")) if native.compiled else None
     if plain is None:
-        return None
-    return segmenter()(plain) if _HAN_RUNS.search(text) else word_lines(plain)
+        text = _spaced(normalize(text))
+        plain = text.encode()
+    return segmenter()(plain) if _RUNS.search(text) else word_lines(plain)
 
 
-def _plain(text: str) -> str | None:
-    """Normalize a text but not its case, and replace non-ASCII characters that are no part of words by blanks.
-
-    Return None if the form of a character depends on its neighbours.
-    """
-    foreign = text.encode(errors="surrogatepass").translate(None, _ASCII).decode(errors="surrogatepass")
-    for character in set(foreign):
-        form = character if _FIRST <= character <= _LAST else _form(character)
-        if form is None:
-            return None
-        if form != character:
-            text = text.replace(character, form)
-    return text
+def _spaced(normal: str) -> str:
+    """Return a normalized text with blanks between words, also in scripts without spaces but for runs for jieba."""
+    for character in (foreign := _foreign(normal)):
+        if not _FIRST <= character <= _LAST and (form := _form(character)) != character:
+            normal = normal.replace(character, form)
+    return _UNSPACED_RUN.sub(_pairs, normal) if _UNSPACED_RUN.search("".join(foreign)) else normal
 
 
 @lru_cache(maxsize=1 << 12)
-def _form(character: str) -> str | None:
-    """Return the normalized form of a non-ASCII character; blanks if it is no part of words.
-
-    Return None if its neighbours matter: combining marks, the capital sigma, scripts without spaces.
-    """
-    if not (form := _visible(character)):
-        return form
-    is_jamo = "\u1100" <= form[0] <= "\u11ff"  # letters that join to Hangul syllables
-    if is_jamo or unicodedata.category(form[0])[0] == "M" or "Σ" in form or _DEPENDS.search(form):
-        return None
-    if form == character and _is_of_word(form):
-        return character  # lower case follows later
-    return "".join(c if _is_of_word(c) else " " for c in form.lower())
+def _form(character: str) -> str:
+    """Return a character of a word as it is, with blanks if it is a word, and a blank for any other character."""
+    if re.match(f"[{_HAN}]", character):
+        return f" {character} "
+    return character if _UNSPACED_RUN.match(character) or character.isalnum() or _is_mark(character) else " "
 
 
-def _is_of_word(character: str) -> bool:
-    return character.isalnum() or (character <= "\uffff" and _is_mark(character))
+def _pairs(run: re.Match[str]) -> str:
+    return f" {' '.join(map(''.join, pairwise(run[0]))) or run[0]} "
 
 
 def _is_mark(character: str) -> bool:
-    return unicodedata.category(character)[0] == "M"
+    return character <= "\uffff" and unicodedata.category(character)[0] == "M"
 
 
 @cache
@@ -148,20 +137,110 @@ def marks() -> str:
     return "".join(filter(_is_mark, characters))
 
 
+def word_lines(text: bytes) -> bytes:
+    """Return the words of a UTF-8 text without Chinese, one on each line. All separators in the text must be ASCII.
+
+    Only ASCII letters are changed to lower case.
+    """
+    return native.compiled.word_lines(text) if native.compiled else b"\n".join(text.translate(_ASCII_WORDS).split())
+
+
+# Chinese
+
+Segmenter = Callable[[bytes], bytes]
+"""A function that returns the words of a text, one on each line; both in UTF-8.
+
+Between runs of Han characters, the text consists of words, with ASCII separators around each word. Only ASCII letters
+are changed to lower case.
+"""
+
+
 @cache
-def _run() -> re.Pattern[str]:
-    # Compiled on first use, since it would be a good part of the start of a crawl, and most texts do not need it.
-    return re.compile(f"[{_HAN}]|(?P<unspaced>[{_UNSPACED}]+)|(?:(?![_{_HAN}{_UNSPACED}])[\\w{marks()}])+")
+def segmenter() -> Segmenter:
+    """Return the compiled segmenter of Chinese, or else jieba, with a warning if its dictionary has another format."""
+    if native.compiled:
+        try:
+            cut, tables = native.compiled.cut_lines, load_tables(native.compiled)
+            return lambda text: cut(text, *tables)
+        except ValueError as error:
+            warnings.warn(f"the compiled part can't cut Chinese: {error}", RuntimeWarning, stacklevel=2)
+    return by_jieba()
 
 
-@lru_cache(maxsize=1 << 13)  # most texts between runs of Han characters are short and repeated
-def _runs(normal: str) -> str:
-    """Return the words of a normalized text that has no Han characters known to jieba, with blanks around each."""
-    words = [""]
-    for match in _run().finditer(normal):
-        run = match[0]
-        if match.lastgroup == "unspaced" and len(run) > 2:
-            words += map("".join, pairwise(run))
-        else:
-            words.append(run)
-    return " ".join([*words, ""]) if normal else ""
+@cache
+def by_jieba() -> Segmenter:
+    """Return jieba as a segmenter, with a dictionary of its own.
+
+    Words that a spider adds to jieba change nothing. The dictionary is read without jieba's cache, a file in the folder
+    for temporary files, where any user of the machine could have put another one. jieba logs nothing.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer versions of Python warn about escapes in jieba's source
+        import jieba
+    tokenizer = jieba.Tokenizer()
+    tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+    tokenizer.initialized = True
+
+    def lines(text: bytes) -> bytes:
+        words: list[bytes] = []
+        for place, part in enumerate(_RUNS.split(text.decode())):
+            words += map(str.encode, tokenizer.cut(part)) if place % 2 else word_lines(part.encode()).split()
+        return b"\n".join(words)
+
+    return lines
+
+
+def path_of(name: str) -> Path:
+    """Return the path of a file in the installed jieba. Raise ModuleNotFoundError if jieba is not installed."""
+    # resources.files("jieba") would import jieba, which takes longer than loading the data.
+    spec = find_spec("jieba")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("Chinese needs the data of jieba: pip install jieba", name="jieba")
+    return Path(spec.origin).parent / name
+
+
+def load_tables(compiled: native.Compiled) -> tuple[bytes, bytes, bytes]:
+    """Return jieba's words, their scores and its model, about 9 MB: the arguments of `Compiled.cut_lines`.
+
+    Raise ValueError if the dictionary has an unknown format.
+    """
+    lines = path_of("dict.txt").read_bytes()
+    # Half of the slots stay free: about every 10 bytes of the file need a slot of 8 bytes for a prefix.
+    words, all_counts = compiled.dictionary(lines, (len(lines) // 8).bit_length())
+    return *_scored(np.frombuffer(words, np.uint64), log(all_counts)), _model()
+
+
+def _scored(words: npt.NDArray[np.uint64], all_words: float) -> tuple[bytes, bytes]:
+    """Return the dictionary with each count replaced by the index of its score, and the list of scores, as bytes.
+
+    A count of 0 has the score of a count of 1.
+    """
+    says = (words & _SAYS).astype(np.int64)
+    is_used = np.bincount(says, minlength=2) > 0
+    is_used[:2] = True
+    place_of = np.cumsum(is_used) - 1
+    scores = [log(max(1, count - 1)) - all_words for count in np.flatnonzero(is_used).tolist()]
+    return (words - says.view(np.uint64) + place_of[says].view(np.uint64)).tobytes(), np.array(scores).tobytes()
+
+
+def _model() -> bytes:
+    """Return, as bytes, the log probabilities of first states, of transitions, and of each character in each state."""
+    start, after, seen = (_probabilities(name) for name in ("start", "trans", "emit"))
+    with_each = np.full((LAST - FIRST + 1, len(_STATES)), _UNSEEN)
+    for column, state in enumerate(_STATES):
+        for character, likelihood in seen[state].items():
+            if FIRST <= ord(character) <= LAST:
+                with_each[ord(character) - FIRST, column] = likelihood
+    first = [start[state] for state in _STATES]
+    between = [after[state].get(other, _UNSEEN) for state in _STATES for other in _STATES]
+    return np.array(first + between).tobytes() + with_each.tobytes()
+
+
+def _probabilities(name: str) -> Mapping[str, Any]:
+    spec = spec_from_file_location(f"jieba_{name}", path_of(f"finalseg/prob_{name}.py"))
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Mapping[str, Any] = module.P
+    return found
