@@ -338,17 +338,20 @@ class Deduplicator:
             self.visits.keep_fetching(claim.document)
 
     def _take_place(self, document: Document, signature: Signature) -> None:
-        """Make a document of a preferred host the original of the documents that it repeats.
+        """Make a document of a preferred host the original of the documents that it repeats, which are forgotten.
 
-        The URLs of these documents are recorded as copies, except those of preferred hosts.
+        Their URLs are recorded as copies, except those of preferred hosts.
         """
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending(match.signature):
                 rival.when_settled(partial(self._take_place, document, signature))
+                continue
             for link in self.store.visits(match.signature):
                 if link.url and link.url not in self.matcher.preference:
                     copy = Visit(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
                     self.store.record(copy)
+            self.matcher.forget(match.signature)
+            self.store.withdraw(match.signature)
 
     def _learn(self, claim: Claim) -> None:
         """Learn from a document about the mirrors of its host."""

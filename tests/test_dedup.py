@@ -634,6 +634,24 @@ def test_a_preferred_host_s_document_is_kept_and_takes_the_place_of_the_original
     assert outcome(committed(preferring, A)) == ("revisit", A)
 
 
+def test_a_document_whose_place_was_taken_shows_no_form(preferring: Deduplicator) -> None:
+    committed(preferring, B, edited(text(1), 40))
+    committed(preferring, A)
+    for place, url in enumerate(("http://d.example/4", B, f"{B}?another", "http://d.example/5")):
+        assert outcome(committed(preferring, url, edited(text(1), 30 + place))) == ("duplicate", A)
+    assert len(preferring) == 1
+
+
+def test_near_copies_repeat_a_preferred_document_that_is_pending(preferring: Deduplicator) -> None:
+    first, preferred = claim(preferring, B, edited(text(1), 40)), claim(preferring, A)
+    third = claim(preferring, "http://d.example/4", edited(text(1), 30))
+    assert third.rival is preferred
+    for each in (first, preferred, third):
+        each.commit()
+    assert {known(preferring, url).signature for url in (A, B, "http://d.example/4")} == {preferred.signature}
+    assert len(preferring) == 1
+
+
 def test_what_was_pending_then_becomes_a_mirror_too(preferring: Deduplicator) -> None:
     first = claim(preferring, B)
     assert outcome(committed(preferring, A)) == ("unique", None)

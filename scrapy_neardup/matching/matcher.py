@@ -84,6 +84,10 @@ class Matcher:
         else:
             self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
 
+    def forget(self, signature: Signature) -> None:
+        """Forget a document whose place another one took, so that it shows no form."""
+        self._siblings.forget(signature)
+
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Return the match with the original of a document; None if the document is not a copy.
 
@@ -94,12 +98,11 @@ class Matcher:
         """
         self.apart = None
         self._has_siblings = False
-        matches = list(self.matches(document, signature))
+        matches = self._repeated(document, signature)
         if not matches and self._has_siblings and self._store.hears_of_erasures():
-            matches = list(self.matches(document, signature))
+            matches = self._repeated(document, signature)
         if not matches:
             return None
-        matches = [match for match in matches if match.signature.url in self.preference] or matches
         last = self.last(document.url)
         own = [match for match in matches if match.signature is last]
         own = own or [match for match in matches if self.is_own(document.url, match.signature)]
@@ -111,19 +114,27 @@ class Matcher:
         same = (match for match in matches if match.signature.says_the_same(chosen.signature))
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id))
 
-    def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield a match for each held document that a document repeats, except those that it outranks."""
-        return self._matches(document, signature, outranked=False)
+    def _repeated(self, document: Document, signature: Signature) -> list[Match]:
+        """Return a match for each held document that a document repeats, of preferred hosts if there are such.
+
+        A document of another host that repeats one of a preferred host shows no form, so it is not known then.
+        """
+        proposed = list(self.candidates(document, signature))
+        preferred = [each for each in proposed if each[1].url in self.preference]
+        matches = list(self._matches(document, signature, preferred)) if preferred else []
+        return matches or list(self._matches(document, signature, proposed))
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
         """Yield a match for each held document that a document repeats and outranks, since its host is preferred."""
-        return self._matches(document, signature, outranked=True)
+        return self._matches(document, signature, list(self.candidates(document, signature)), outranked=True)
 
-    def _matches(self, document: Document, signature: Signature, *, outranked: bool) -> Iterator[Match]:
-        proposed = list(self.candidates(document, signature))
+    def _matches(
+        self, document: Document, signature: Signature, proposed: list[tuple[str, Signature]], *, outranked: bool = False
+    ) -> Iterator[Match]:
         if not proposed:  # most pages; the page below takes a copy of all known pages of the host
             return
-        page = self._siblings.page(document, signature, (earlier for _, earlier in proposed))
+        known = () if outranked else (earlier for _, earlier in proposed)
+        page = self._siblings.page(document, signature, known)
         pairs = [
             pair
             for name, earlier in proposed

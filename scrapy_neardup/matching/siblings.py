@@ -420,6 +420,11 @@ class Siblings:
             self._count -= len(pages)
             self._complete.discard(first)
 
+    def forget(self, signature: Signature) -> None:
+        """Forget a page, if it is remembered."""
+        if self._hosts.get(host(signature.url or ""), {}).pop(_place(signature), None):
+            self._count -= 1
+
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
         """Remember a copy that may hide a form: after a wrong verdict, it shows which text is form.
 
