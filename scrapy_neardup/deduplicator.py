@@ -15,7 +15,7 @@ from .detectors import Detector
 from .detectors.detector import Signer, build_detectors
 from .document import Document
 from .facts import names_in
-from .hosts.rules import MAX_KNOWN, Change, Finding
+from .hosts import MAX_KNOWN, Finding, Relation
 from .matching.evidence import Rule
 from .matching.matcher import Matcher, Preference
 from .matching.reviews import Reviews
@@ -138,7 +138,7 @@ class Deduplicator:
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)
-        self.changes: list[Change] = []
+        self.changes: list[Relation] = []
         """Rules on hosts that came into force or were dropped, not yet logged."""
         self._learns_hosts = learns_hosts
         self._clock = clock
@@ -359,7 +359,7 @@ class Deduplicator:
         known = self._known_urls(claim.match.signature) if claim.match else []
         for url in urls(document):
             if url not in document.loose:
-                changes, trials = self.store.hosts.learn(
+                trials, changes = self.store.hosts.learn(
                     url, known, partial(self._look, signature), signature.first_seen, claimed=document.claimed
                 )
                 self.changes += changes
@@ -376,7 +376,7 @@ class Deduplicator:
         link = self.store.resolve(url)
         return self.matcher.trial(signature, link) if link else None
 
-    def take_changes(self) -> list[Change]:
+    def take_changes(self) -> list[Relation]:
         """Return the changes of rules on hosts since the last call."""
         changes, self.changes = self.changes, []
         return changes

@@ -8,7 +8,7 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..hosts.rules import Hosts, Relation
+from ..hosts import Hosts, Relation
 from .options import add_json, add_store, open_existing, read_config
 from .output import Moment, print_lines
 

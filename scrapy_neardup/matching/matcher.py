@@ -14,7 +14,7 @@ import mmh3
 from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
 from ..fingerprints.simhash import hamming
-from ..hosts.rules import Finding, judge
+from ..hosts import Finding, judge
 from ..signature import Evidence, Signature, Visit
 from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
@@ -129,7 +129,12 @@ class Matcher:
         return self._matches(document, signature, list(self.candidates(document, signature)), outranked=True)
 
     def _matches(
-        self, document: Document, signature: Signature, proposed: list[tuple[str, Signature]], *, outranked: bool = False
+        self,
+        document: Document,
+        signature: Signature,
+        proposed: list[tuple[str, Signature]],
+        *,
+        outranked: bool = False,
     ) -> Iterator[Match]:
         if not proposed:  # most pages; the page below takes a copy of all known pages of the host
             return

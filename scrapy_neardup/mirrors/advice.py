@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from ..hosts.rules import SHORT, Counterpart
+from ..hosts import SHORT, Counterpart
 from ..matching.matcher import Preference
 from ..matching.reviews import Reviews
 from ..settings import Config
