@@ -15,7 +15,7 @@ from .detectors import Detector
 from .detectors.detector import Signer, build_detectors
 from .document import Document
 from .facts import names_in
-from .hosts import MAX_KNOWN, Finding, Relation
+from .hosts import MAX_KNOWN, Relation
 from .matching.evidence import Rule
 from .matching.matcher import Matcher, Preference
 from .matching.reviews import Reviews
@@ -133,7 +133,7 @@ class Deduplicator:
     ) -> None:
         """`started` is the start of the run in seconds since the epoch, None for now. For `lost`, see `Deliveries`."""
         self.store = store
-        self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
+        self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost)
         self.visits = Recorder(store, clock)
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
@@ -286,18 +286,13 @@ class Deduplicator:
 
     def _has_changed(self, document: Document, signature: Signature) -> bool:
         """Return whether the document's own URL last returned another document, which is still held."""
-        link = None if not (document.has_own_url and document.url) else self.store.resolve(document.url)
-        if link is None or link.is_copy or link.firm != (document.url not in document.loose):
+        link = self.store.resolve(document.url) if document.has_own_url and document.url else None
+        last = link.signature if link and not link.is_copy else None
+        if not link or not last or last.says_the_same(signature) or link.firm == (document.url in document.loose):
             return False
-        if link.signature is None or link.signature.says_the_same(signature):
-            return False
-        return not self._is_of_another_spider(link, signature)
-
-    def _is_of_another_spider(self, link: Visit, signature: Signature) -> bool:
-        """Return whether another spider, with other fields, recorded what a URL returned last."""
-        if link.signature is None or names_in(link.signature.facts) == names_in(signature.facts):
-            return False
-        return not self.store.session.is_of_writer(run_of(link.at))
+        # Another spider may have other fields.
+        has_same_fields = names_in(last.facts) == names_in(signature.facts)
+        return has_same_fields or self.store.session.is_of_writer(run_of(link.at))
 
     def pending(self, signature: Signature) -> Claim | None:
         """Return the claim of a document that is pending in this process; None if there is none."""
@@ -305,37 +300,37 @@ class Deduplicator:
 
     def settle(self, claim: Claim) -> None:
         """Record the outcome of a claim. The claim calls this once."""
-        held = self._pending.pop(claim.signature, None)
+        document, signature, match = claim.document, claim.signature, claim.match
+        is_new = self._pending.pop(signature, None) is not None
         if claim.state == "withdrawn":
-            if held:
-                self.store.withdraw(claim.signature)
-            self.visits.keep_fetching(claim.document)
+            if is_new:
+                self.store.withdraw(signature)
+            self.visits.keep_fetching(document)
             return
+        given_by, own = urls(document), None
         with suppress(StoreError):  # the next write raises it
             if not self.store.is_remote and self.store.session.others_open():  # it may know these URLs since the claim
                 self.store.refresh()
-            self.deliveries.remember(urls(claim.document), (claim.match or claim).signature)
-        visit = self.visits.own(claim.document, claim.signature) if held and not claim.is_one_of_many else None
-        if held:
-            self.store.commit(claim.signature, visit)  # first, since the next steps may fail
-            if claim.document.url in self.matcher.preference:
-                self._take_place(claim.document, claim.signature)
+            self.deliveries.remember(given_by, match.signature if match else signature)
+        if is_new:
+            own = None if claim.is_one_of_many else self.visits.own(document, signature)
+            self.store.commit(signature, own)  # first, since the next steps may fail
+            if document.url in self.matcher.preference:
+                self._take_place(document, signature)
         if self._learns_hosts:
-            self._learn(claim)
+            self._learn(claim, given_by)
         if claim.is_one_of_many:
-            self.visits.unlink(claim.document)
-            if claim.match and claim.is_copy:
-                self.visits.link_item(claim.document, claim.match.signature, claim.match.evidence)
-        elif held:
-            self.visits.link(urls(claim.document)[bool(visit) :], claim.document, claim.signature, is_copy=False)
-        elif claim.match:
+            self.visits.unlink(given_by, document.size)
+            if match and claim.is_copy:
+                self.visits.link_item(document, match.signature, match.evidence)
+        elif is_new:
+            self.visits.link(given_by[own is not None :], document, signature, None, is_copy=False)
+        elif match:
             is_copy = claim.is_copy and not claim.is_successor
-            given_by = urls(claim.document) if claim.document.url else ["", *urls(claim.document)]
-            self.visits.link(
-                given_by, claim.document, claim.match.signature, is_copy=is_copy, evidence=claim.match.evidence
-            )
+            given_by = given_by if document.url else ["", *given_by]
+            self.visits.link(given_by, document, match.signature, match.evidence, is_copy=is_copy)
         else:
-            self.visits.keep_fetching(claim.document)
+            self.visits.keep_fetching(document)
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats, which are forgotten.
@@ -353,28 +348,25 @@ class Deduplicator:
             self.matcher.forget(match.signature)
             self.store.withdraw(match.signature)
 
-    def _learn(self, claim: Claim) -> None:
+    def _learn(self, claim: Claim, given_by: list[str]) -> None:
         """Learn from a document about the mirrors of its host."""
         document, signature = claim.document, claim.signature
         known = self._known_urls(claim.match.signature) if claim.match else []
-        for url in urls(document):
+        look = partial(self.matcher.trial, signature)
+        for url in given_by:
             if url not in document.loose:
                 trials, changes = self.store.hosts.learn(
-                    url, known, partial(self._look, signature), signature.first_seen, claimed=document.claimed
+                    url, known, look, signature.first_seen, claimed=document.claimed
                 )
-                self.changes += changes
-                self.store.learn(trials)
+                if trials:
+                    self.changes += changes
+                    self.store.learn(trials)
 
     def _known_urls(self, signature: Signature) -> list[str]:
         """Return URLs that returned a held document."""
         if not signature.repeats:  # saves a lookup
             return [signature.url] if signature.url else []
         return [visit.url for visit in self.store.visits(signature, MAX_KNOWN)]
-
-    def _look(self, signature: Signature, url: str) -> Finding | None:
-        """Compare a document with the document that is held for a URL; None if that proves nothing."""
-        link = self.store.resolve(url)
-        return self.matcher.trial(signature, link) if link else None
 
     def take_changes(self) -> list[Relation]:
         """Return the changes of rules on hosts since the last call."""

@@ -15,7 +15,7 @@ from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
 from ..fingerprints.simhash import hamming
 from ..hosts import Finding, judge
-from ..signature import Evidence, Signature, Visit
+from ..signature import Evidence, Signature
 from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
 from .evidence import Comparison, Rule, compare
@@ -255,25 +255,22 @@ class Matcher:
             if len(names) == 1:
                 self.apart = Apart(pair.earlier, *names)
 
-    def trial(self, signature: Signature, link: Visit) -> Finding | None:
+    def trial(self, signature: Signature, url: str) -> Finding | None:
         """Compare a document with the one that is held for a corresponding URL of another host.
 
         Return None if the comparison proves nothing.
         """
-        held = link.signature
-        if held is None or not link.firm:
+        link = self._store.resolve(url)
+        held = link.signature if link and link.firm else None
+        if link is None or held is None:
             return None
-        found, same_text, repeats = self._compared(signature, held)
+        found, is_apart = compare(signature.sketch, held.sketch), self.reviews.differ(signature.url, held.url)
+        same_text = not is_apart and _same_text(signature, held)
+        repeats = same_text or (not is_apart and self.rule.accepts(found, repeated=held.repeats > 0))
         outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
+        content = int(mmh3.hash64(held.sketch.codes, signed=False)[0])
         first = site(held.url or "") if link.is_copy else ""
-        return Finding(outcome, _content(held), first) if outcome is not None else None
-
-    def _compared(self, signature: Signature, held: Signature) -> tuple[Comparison, bool, bool]:
-        """Return the measures of two documents, whether their texts are equal, and whether the rule accepts them."""
-        found, same_text = compare(signature.sketch, held.sketch), _same_text(signature, held)
-        repeats = same_text or self.rule.accepts(found, repeated=held.repeats > 0)
-        is_apart = self.reviews.differ(signature.url, held.url)
-        return found, same_text and not is_apart, repeats and not is_apart
+        return Finding(outcome, content, first) if outcome is not None else None
 
     def last(self, url: str | None) -> Signature | None:
         """Return the document that a URL returned last; None if the URL is unknown or that of a copy."""
@@ -299,10 +296,6 @@ def _evidence(signature: Signature, pair: Accepted) -> Evidence:
         round(found.length_ratio, 4),
         page_kind(found.resemblance, signature.layout, earlier.layout),
     )
-
-
-def _content(signature: Signature) -> int:
-    return int(mmh3.hash64(signature.sketch.codes, signed=False)[0])
 
 
 def _same_text(a: Signature, b: Signature) -> bool:
