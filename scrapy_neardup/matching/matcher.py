@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import mmh3
 
@@ -18,7 +18,7 @@ from ..hosts import Finding, judge
 from ..signature import Evidence, Signature
 from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
-from .evidence import Comparison, Rule, compare
+from .evidence import Rule, compare
 from .reviews import WHY_APART, Reviews
 from .siblings import Page, Siblings, title_words
 
@@ -48,15 +48,6 @@ NEAREST = 0.1  # matches count as nearest if their resemblance is less than this
 
 _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
-
-
-class Accepted(NamedTuple):
-    """A document and a candidate that the rule accepts."""
-
-    detector: str
-    earlier: Signature
-    found: Comparison
-    same_text: bool
 
 
 class Matcher:
@@ -138,44 +129,43 @@ class Matcher:
     ) -> Iterator[Match]:
         if not proposed:  # most pages; the page below takes a copy of all known pages of the host
             return
-        known = () if outranked else (earlier for _, earlier in proposed)
-        page = self._siblings.page(document, signature, known)
-        pairs = [
-            pair
+        page = self._siblings.page(document, signature, () if outranked else (earlier for _, earlier in proposed))
+        matches = [
+            match
             for name, earlier in proposed
             if self.preference.outranks(document.url, earlier.url) == outranked
-            and (pair := self._accepted(document, page, signature, name, earlier))
+            and (match := self._verified(page, name, earlier))
         ]
         if signature.facts and not outranked:
-            self._learn_counters(document, signature, pairs)
-        told_apart = self._told_apart(signature, pairs) if signature.facts else {}
-        for pair in pairs:
-            if self._why_apart(document, page, pair.earlier):
+            self._learn_counters(document, signature, matches)
+        told_apart = self._told_apart(signature, matches) if signature.facts else {}
+        for match in matches:
+            earlier = match.signature
+            if self._why_apart(page, earlier):
                 self._has_siblings = True
-                self._note_apart(signature, pair)
-            elif not told_apart or agree_in(
-                told_apart.get(host(pair.earlier.url or ""), ()), signature.facts, pair.earlier.facts
-            ):
-                yield Match(pair.earlier, _evidence(signature, pair))
+                self._note_apart(signature, earlier)
+            elif agree_in(told_apart.get(host(earlier.url or ""), ()), signature.facts, earlier.facts):
+                yield match
 
-    def _told_apart(self, signature: Signature, pairs: Iterable[Accepted]) -> dict[str, Names]:
+    def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, Names]:
         """Return the facts that tell the records of each other site apart, of those that resemble a document.
 
         The document can only repeat the record with which it agrees in these facts.
         """
         families: dict[str, list[bytes]] = {}
-        for pair in pairs:
-            families.setdefault(host(pair.earlier.url or ""), []).append(pair.earlier.facts)
+        for earlier in (match.signature for match in matches):
+            families.setdefault(host(earlier.url or ""), []).append(earlier.facts)
         families.pop(host(signature.url or ""), None)
         return {site: telling(signature.facts, family) for site, family in families.items()}
 
-    def _learn_counters(self, document: Document, signature: Signature, pairs: Iterable[Accepted]) -> None:
+    def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
         """Learn from what the document's URL returned before with the same text.
 
         Among several items of a page, those of an earlier run are compared. If some share a text, it is unknown which
         is which, unless one has the same facts.
         """
-        held = [pair.earlier for pair in pairs if pair.same_text and self.is_own(document.url, pair.earlier)]
+        held = [each.signature for each in matches if _same_text(signature, each.signature)]
+        held = [each for each in held if self.is_own(document.url, each)]
         if document.is_one_of_several:
             held = [each for each in held if self._store.run_of(each) != self._store.run]
             held = [each for each in held if each.facts == signature.facts] or held
@@ -195,9 +185,10 @@ class Matcher:
         The two are siblings, or a person judged them different.
         """
         proposed = (each for _, each in self.candidates(document, signature))
-        return self._why_apart(document, self._siblings.page(document, signature, proposed), earlier)
+        return self._why_apart(self._siblings.page(document, signature, proposed), earlier)
 
-    def _why_apart(self, document: Document, page: Page, earlier: Signature) -> str | None:
+    def _why_apart(self, page: Page, earlier: Signature) -> str | None:
+        document = page.document
         is_own = self.is_own(document.url, earlier) and not document.is_one_of_several
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
@@ -213,47 +204,47 @@ class Matcher:
             for earlier in islice(fresh, MAX_CANDIDATES):
                 seen.add(earlier)
                 yield name, earlier
-        link = self._store.resolve(document.url) if document.url else None
-        if link and link.signature and not link.is_copy and link.signature not in seen:
-            yield URL, link.signature
+        if (last := self.last(document.url)) and last not in seen:
+            yield URL, last
 
-    def _accepted(
-        self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature
-    ) -> Accepted | None:
-        """Compare a document with a candidate. Return None if the rule rejects it."""
+    def _verified(self, page: Page, name: str, earlier: Signature) -> Match | None:
+        """Return the match of a page with a candidate of the detector `name`; None if the rule rejects it."""
         self.compared += 1
-        found = compare(signature.sketch, earlier.sketch)
+        later = page.signature
+        found = compare(later.sketch, earlier.sketch)
         # Most pairs end here, so expensive checks come later, above all the counting of copies.
         if not self.rule.may_accept(found):
             return None
         found = found._replace(resemblance=max(found.resemblance, page.beside(earlier).own_resemblance))
-        same_text = _same_text(signature, earlier)
-        same_url = same_text and self.is_own(document.url, earlier)
-        same_record = same_text and not same_url and self._is_same_record(page, signature, earlier)
-        is_accepted = self.rule.accepts(
-            found, same_text=same_text, same_url=same_url, same_record=same_record, repeated=earlier.repeats > 0
-        )
-        return Accepted(name, earlier, found, same_text) if is_accepted else None
+        same_text = _same_text(later, earlier)
+        same_record = same_text and (self.is_own(later.url, earlier) or self._is_same_record(page, earlier))
+        if not self.rule.accepts(found, same_record=same_record, same_text=same_text, repeated=earlier.repeats > 0):
+            return None
+        distance = None if later.simhash is None or earlier.simhash is None else hamming(later.simhash, earlier.simhash)
+        measures = round(found.resemblance, 4), round(found.containment, 4), round(found.length_ratio, 4)
+        kind = page_kind(found.resemblance, later.layout, earlier.layout)
+        return Match(earlier, Evidence(name, distance, *measures, kind))
 
-    def _is_same_record(self, page: Page, signature: Signature, earlier: Signature) -> bool:
+    def _is_same_record(self, page: Page, earlier: Signature) -> bool:
         """Return whether two documents with one text are the same record of one site.
 
         Without text, a strong fact must be equal too.
         """
+        later = page.signature
         return (
-            bool(signature.facts)
+            bool(later.facts)
             and page.beside(earlier).is_of_one_host
-            and (not signature.title or title_words(signature.title) == title_words(earlier.title))
-            and (signature.sketch.tokens > 0 or has_strong(signature.facts))
-            and agree(signature.facts, earlier.facts, self._store.counters.of(signature.url))
+            and (not later.title or title_words(later.title) == title_words(earlier.title))
+            and (later.sketch.tokens > 0 or has_strong(later.facts))
+            and agree(later.facts, earlier.facts, self._store.counters.of(later.url))
         )
 
-    def _note_apart(self, signature: Signature, pair: Accepted) -> None:
+    def _note_apart(self, later: Signature, earlier: Signature) -> None:
         """Note a document that is kept apart from one with the same text by a single fact."""
-        if pair.same_text and host(signature.url or "") == host(pair.earlier.url or ""):
-            names = differing(signature.facts, pair.earlier.facts)
+        if _same_text(later, earlier) and host(later.url or "") == host(earlier.url or ""):
+            names = differing(later.facts, earlier.facts)
             if len(names) == 1:
-                self.apart = Apart(pair.earlier, *names)
+                self.apart = Apart(earlier, *names)
 
     def trial(self, signature: Signature, url: str) -> Finding | None:
         """Compare a document with the one that is held for a corresponding URL of another host.
@@ -286,24 +277,8 @@ class Matcher:
         return known or canonical_url(url) == canonical_url(signature.url)
 
 
-def _evidence(signature: Signature, pair: Accepted) -> Evidence:
-    earlier, found = pair.earlier, pair.found
-    return Evidence(
-        pair.detector,
-        _distance(signature, earlier),
-        round(found.resemblance, 4),
-        round(found.containment, 4),
-        round(found.length_ratio, 4),
-        page_kind(found.resemblance, signature.layout, earlier.layout),
-    )
-
-
 def _same_text(a: Signature, b: Signature) -> bool:
     """Return whether two texts are equal, or both documents are records without text."""
     if not (a.sketch.tokens and b.sketch.tokens):
         return a.sketch.tokens == b.sketch.tokens
     return bool(a.head.digest) and a.head.digest == b.head.digest
-
-
-def _distance(a: Signature, b: Signature) -> int | None:
-    return None if a.simhash is None or b.simhash is None else hamming(a.simhash, b.simhash)
