@@ -66,7 +66,8 @@ class Matcher:
         self.apart: Apart | None = None
         """The last document with the text of the last judged one, from which only one fact keeps it apart."""
         self._has_siblings = False  # of the last judged document
-        self._siblings = Siblings(store.pages, lambda: store.session.erasures)
+        self._siblings = Siblings(store.pages)
+        self._erasures = store.session.erasures
 
     def learn(self, signature: Signature, match: Match | None) -> None:
         """Remember a new document, or a copy that may hide a form, to recognise siblings among later documents."""
@@ -129,7 +130,7 @@ class Matcher:
     ) -> Iterator[Match]:
         if not proposed:  # most pages; the page below takes a copy of all known pages of the host
             return
-        page = self._siblings.page(document, signature, () if outranked else (earlier for _, earlier in proposed))
+        page = self._page(document, signature, [] if outranked else proposed)
         matches = [
             match
             for name, earlier in proposed
@@ -184,8 +185,18 @@ class Matcher:
 
         The two are siblings, or a person judged them different.
         """
-        proposed = (each for _, each in self.candidates(document, signature))
-        return self._why_apart(self._siblings.page(document, signature, proposed), earlier)
+        page = self._page(document, signature, self.candidates(document, signature))
+        return self._why_apart(page, earlier)
+
+    def _page(self, document: Document, signature: Signature, proposed: Iterable[tuple[str, Signature]]) -> Page:
+        """Return the page of a document, for comparison with its candidates.
+
+        Once documents of a run are forgotten, all hosts are met anew: a version of a page that is not held any more
+        must not make a form of the others.
+        """
+        if self._erasures != self._store.session.erasures:
+            self._erasures, self._siblings = self._store.session.erasures, Siblings(self._store.pages)
+        return self._siblings.page(document, signature, (earlier for _, earlier in proposed))
 
     def _why_apart(self, page: Page, earlier: Signature) -> str | None:
         document = page.document
