@@ -24,7 +24,7 @@ from .settings import Config
 from .signature import TITLE, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
 from .store.records import run_of
-from .verdict import UNIQUE, Apart, Match, Verdict
+from .verdict import UNIQUE, Match, Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -35,37 +35,26 @@ if TYPE_CHECKING:
 class Claim:
     """The place of a document in the store: pending at first, then committed or withdrawn for good."""
 
-    def __init__(
-        self,
-        document: Document,
-        signature: Signature,
-        match: Match | None,
-        verdict: Verdict,
-        *,
-        rival: Claim | None,
-        is_early: bool,
-        apart: Apart | None = None,
-        settle: Callable[[Claim], object],
-    ) -> None:
-        """Create a pending claim. `settle` is called once, with the claim, after its state has changed."""
+    def __init__(self, dedup: Deduplicator, document: Document, signature: Signature, match: Match | None) -> None:
+        """Create a pending claim. Its deduplicator settles it once, after its state has changed."""
+        self._dedup = dedup
         self.document = document
         self.signature = signature
         self.match = match
-        self.verdict = verdict
+        self.verdict = dedup.verdict(document, match)
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.is_one_of_many = not document.has_own_url
         """True if the page had other documents too, so that the URL of the page is linked to none of them."""
-        self.apart = apart
+        self.apart = None if match else dedup.matcher.apart
         """For a unique document: an earlier one with its text, and the only fact that keeps the two apart."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
-        self.rival = rival
+        self.rival = dedup.pending(match.signature) if match else None
         """The pending claim of the original, or None. The outcome of that claim becomes the outcome of this one."""
-        self.is_early = is_early
+        self.is_early = bool(self.rival or (match and dedup.store.is_pending(match.signature)))
         """True if the original was pending at the time of the claim, in this process or another."""
-        self._on_settled = settle
         self._observers: list[Callable[[], object]] = []
 
     def when_settled(self, callback: Callable[[], object]) -> None:
@@ -94,13 +83,10 @@ class Claim:
         if self.state != "pending":
             return
         self.state = state
-        if not self._observers:
-            self._on_settled(self)
-            return
         with ExitStack() as stack:  # call all of them, even if one raises
             for callback in reversed(self._observers):
                 stack.callback(callback)
-            self._on_settled(self)
+            self._dedup.settle(self)
 
 
 logger = logging.getLogger(__name__)
@@ -199,7 +185,7 @@ class Deduplicator:
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
         while (claim := self.try_claim(document, record)).is_early and claim.rival is None:
             if time.monotonic() > end:
-                return self._new_claim(document, claim.signature, None)
+                return Claim(self, document, claim.signature, None)
             time.sleep(moment)
             moment = min(2 * moment, PAUSES[1])
         return claim
@@ -214,19 +200,10 @@ class Deduplicator:
         is_held = signature.can_be_repeated
         match = self._enter(document, signature) if is_held else self.matcher.best(document, signature)
         self.matcher.learn(signature, match)
-        claim = self._new_claim(document, signature, match)
+        claim = Claim(self, document, signature, match)
         if match is None and is_held:
             self._pending[signature] = claim
         return claim
-
-    def _new_claim(self, document: Document, signature: Signature, match: Match | None) -> Claim:
-        rival = self.pending(match.signature) if match else None
-        is_early = rival is not None or (match is not None and self.store.is_pending(match.signature))
-        verdict = self.verdict(document, match)
-        return Claim(
-            document, signature, match, verdict,
-            rival=rival, is_early=is_early, apart=None if match else self.matcher.apart, settle=self.settle,
-        )  # fmt: skip
 
     def claim_all(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> Iterator[Claim]:
         """Decide on documents one after another, as `claim` does, with the same verdicts in less time.

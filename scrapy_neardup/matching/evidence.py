@@ -121,16 +121,14 @@ class Rule:
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
         """Return the required resemblance, given the number of tokens of the shorter text."""
-        required = self._by_length(tokens)
-        return required - self.family_discount * (1 - required) * repeated
-
-    def _by_length(self, tokens: int) -> float:
         if isinstance(self.resemblance, Mapping):
             lengths = list(self.resemblance)
-            return self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
-        tokens = max(tokens, 1)
-        more = max(self.allowance * min(1.0, LONG / tokens), self.short_allowance / tokens)
-        return min(1.0, self.resemblance + more)
+            required = self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
+        else:
+            tokens = max(tokens, 1)
+            more = max(self.allowance * min(1.0, LONG / tokens), self.short_allowance / tokens)
+            required = min(1.0, self.resemblance + more)
+        return required - self.family_discount * (1 - required) * repeated
 
     def allowed_figures(self, tokens: int, figures: int) -> float:
         """Return the number of figures that may differ, given `Comparison.tokens` and `Comparison.figures`."""
