@@ -16,8 +16,7 @@ from .detectors.detector import Signer, build_detectors
 from .document import Document
 from .facts import names_in
 from .hosts import MAX_KNOWN, Relation
-from .matching.evidence import Rule
-from .matching.matcher import Matcher, Preference
+from .matching.matcher import Matcher
 from .matching.reviews import Reviews
 from .mirrors.deliveries import Deliveries, Recorder, urls
 from .settings import Config
@@ -107,26 +106,22 @@ class Deduplicator:
         self,
         store: Store,
         detectors: Iterable[Detector],
-        rule: Rule,
+        config: Config,
         *,
         reviews: Reviews | None = None,
-        scope: str = "all",
-        preference: Preference | None = None,
-        learns_hosts: bool = True,
         started: float | None = None,
-        lost: tuple[float, float] = (0.0, 0.0),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`started` is the start of the run in seconds since the epoch, None for now. For `lost`, see `Deliveries`."""
+        """`started` is the start of the run in seconds since the epoch, None for now."""
         self.store = store
-        self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost)
+        self.deliveries = Deliveries(store, clock() if started is None else started, clock)
         self.visits = Recorder(store, clock)
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
-        self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)
+        self.matcher = Matcher(store, config, reviews or Reviews(config))
         self.changes: list[Relation] = []
         """Rules on hosts that came into force or were dropped, not yet logged."""
-        self._learns_hosts = learns_hosts
+        self._learns_hosts = config.learn_hosts
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
         self._signed: dict[Document, Signature] = {}
@@ -157,13 +152,8 @@ class Deduplicator:
         store = open_store(
             config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run, writer=writer
         )
-        rule = Rule.from_config(config)
-        dedup = cls(
-            store, detectors, rule, reviews=reviews, scope=config.scope,
-            preference=Preference(config.preferred_hosts), learns_hosts=config.learn_hosts,
-            started=next((known.started for known in store.runs() if run and known.id == run), None),
-            lost=store.lost, clock=clock,
-        )  # fmt: skip
+        started = next((known.started for known in store.runs() if run and known.id == run), None)
+        dedup = cls(store, detectors, config, reviews=reviews, started=started, clock=clock)
         if config.ttl is not None and run is not None:
             dedup.forget_older(config.ttl)
         return dedup

@@ -15,6 +15,7 @@ from helpers import edited, python, text
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.index.kinds import Equal
+from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Visit
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
@@ -537,7 +538,7 @@ def test_document_may_be_html() -> None:
 
 def test_clock_gives_the_times(dedup: Deduplicator) -> None:
     times: Callable[[], float] = iter((4.0, 5.0, 6.0, 7.0, 8.0)).__next__
-    timed = Deduplicator(dedup.store, dedup.detectors, dedup.matcher.rule, clock=times)
+    timed = Deduplicator(dedup.store, dedup.detectors, Config(), clock=times)
     made = committed(timed, A)
     assert (made.signature.first_seen, next(iter(timed.store.visits(made.signature))).seen) == (5.0, 6.0)
 

@@ -15,6 +15,7 @@ from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
 from ..fingerprints.simhash import hamming
 from ..hosts import Finding, judge
+from ..settings import Config
 from ..signature import Evidence, Signature
 from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
@@ -53,16 +54,14 @@ _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cach
 class Matcher:
     """Gets candidates from the store, and applies the rule to them."""
 
-    def __init__(
-        self, store: Store, rule: Rule, reviews: Reviews, scope: str = "all", preference: Preference | None = None
-    ) -> None:
-        self.rule = rule
+    def __init__(self, store: Store, config: Config, reviews: Reviews) -> None:
+        self.rule = Rule.from_config(config)
         self.reviews = reviews
-        self.preference = preference or Preference()
+        self.preference = Preference(config.preferred_hosts)
         self.compared = 0
         """The number of compared candidates so far."""
         self._store = store
-        self._scope = _SCOPES[scope]
+        self._scope = _SCOPES[config.scope]
         self.apart: Apart | None = None
         """The last document with the text of the last judged one, from which only one fact keeps it apart."""
         self._has_siblings = False  # of the last judged document

@@ -25,17 +25,10 @@ class Deliveries:
     visit of its own URL. If that URL is missing or returns something else, the time is in a visit with a name.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        started: float,
-        clock: Callable[[], float] = time.time,
-        lost: tuple[float, float] = (0.0, 0.0),
-    ) -> None:
-        """`started` is the start of the run. The rows of the time span `lost` were forgotten; see `Store.lost`."""
+    def __init__(self, store: Store, started: float, clock: Callable[[], float] = time.time) -> None:
+        """`started` is the start of the run. What the store lost of it was not delivered; see `Store.lost`."""
         self._store = store
         self.started = started
-        self._lost = lost
         self._clock = clock
         self._passing: WeakSet[Signature] = WeakSet()
 
@@ -53,7 +46,7 @@ class Deliveries:
 
         Visits in a killed session of the run do not count, since their items may never have arrived in a feed.
         """
-        return seen >= self.started and not self._lost[0] < seen < self._lost[1]
+        return seen >= self.started and not self._store.lost[0] < seen < self._store.lost[1]
 
     def last(self, document: Signature) -> float:
         """Return the time of the last delivery of a document, in seconds since the epoch; 0 if unknown."""
