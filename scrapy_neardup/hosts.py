@@ -245,8 +245,8 @@ class Hosts:
     """
 
     def __init__(self) -> None:
-        self._by_site: dict[str, dict[_Key, Relation]] = {}
-        self._count = 0
+        self._relations: dict[_Key, Relation] = {}
+        self._by_site: dict[str, list[Relation]] = {}
         self._met: dict[str, float] = {}
 
     def learn(
@@ -329,7 +329,7 @@ class Hosts:
 
     def known(self, url: str) -> list[Row]:
         """Return the evidence from comparisons of the page at a URL."""
-        found = ((r.trials, r.across(url)) for r in self._by_site.get(site(url), {}).values())
+        found = ((r.trials, r.across(url)) for r in self._by_site.get(site(url), ()))
         return [trials[there.place.path] for trials, there in found if there and there.place.path in trials]
 
     def retract(self, rows: Iterable[Row]) -> list[Row]:
@@ -340,8 +340,9 @@ class Hosts:
 
     def relations(self) -> list[Relation]:
         """Return all relations, sorted by descending confidence, even if their rules are not in force."""
-        once = {key: relation for known in self._by_site.values() for key, relation in known.items()}
-        return sorted(once.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape))
+        return sorted(
+            self._relations.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape)
+        )
 
     def _suspect(self, url: str, other: str) -> None:
         """Given two URLs of one document, add a relation of their hosts, if the URLs correspond."""
@@ -351,34 +352,32 @@ class Hosts:
 
     def _relation(self, sites: tuple[str, str], shape: Shape) -> Relation:
         key = (sites, shape)
-        if known := self._by_site.get(sites[0], {}).get(key):
-            return known
-        self._make_room(sites)
-        relation = Relation(sites, shape)
-        self._count += 1
-        for name in sites:
-            self._by_site.setdefault(name, {})[key] = relation
-        return relation
+        if key not in self._relations:
+            self._make_room(sites)
+            self._relations[key] = relation = Relation(sites, shape)
+            for name in sites:
+                self._by_site.setdefault(name, []).append(relation)
+        return self._relations[key]
 
     def _make_room(self, sites: tuple[str, str]) -> None:
         """Drop the relations with the least evidence if there are too many."""
-        pair = [relation for relation in self._by_site.get(sites[0], {}).values() if relation.sites == sites]
+        pair = [relation for relation in self._by_site.get(sites[0], ()) if relation.sites == sites]
         if len(pair) >= PER_PAIR:
             self._drop(min(pair, key=_evidence))
-        if self._count >= TOTAL:  # drop several at once, since this must examine all of them
-            for relation in sorted(self.relations(), key=_evidence)[: TOTAL // 10]:
+        if len(self._relations) >= TOTAL:  # drop several at once, since this must examine all of them
+            for relation in sorted(self._relations.values(), key=_evidence)[: TOTAL // 10]:
                 self._drop(relation)
 
     def _drop(self, relation: Relation) -> None:
-        self._count -= 1
+        del self._relations[relation.sites, relation.shape]
         for name in relation.sites:
-            del self._by_site[name][relation.sites, relation.shape]
+            self._by_site[name].remove(relation)
             if not self._by_site[name]:
                 del self._by_site[name]
 
     def _busiest(self, own: str) -> list[Relation]:
-        known = self._by_site.get(own, {}).values()
-        return list(known) if len(known) <= PER_PAGE else nlargest(PER_PAGE, known, key=_evidence)
+        known = self._by_site.get(own, [])
+        return known if len(known) <= PER_PAGE else nlargest(PER_PAGE, known, key=_evidence)
 
 
 def _evidence(relation: Relation) -> tuple[bool, int, float]:
