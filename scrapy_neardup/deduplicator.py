@@ -15,16 +15,15 @@ from .detectors import Detector
 from .detectors.detector import Signer, build_detectors
 from .document import Document
 from .facts import names_in
-from .hosts.rules import MAX_KNOWN, Change, Finding
-from .matching.evidence import Rule
-from .matching.matcher import Matcher, Preference
+from .hosts import MAX_KNOWN, Relation
+from .matching.matcher import Matcher
 from .matching.reviews import Reviews
 from .mirrors.deliveries import Deliveries, Recorder, urls
 from .settings import Config
 from .signature import TITLE, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
 from .store.records import run_of
-from .verdict import UNIQUE, Apart, Match, Verdict
+from .verdict import UNIQUE, Match, Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -35,37 +34,26 @@ if TYPE_CHECKING:
 class Claim:
     """The place of a document in the store: pending at first, then committed or withdrawn for good."""
 
-    def __init__(
-        self,
-        document: Document,
-        signature: Signature,
-        match: Match | None,
-        verdict: Verdict,
-        *,
-        rival: Claim | None,
-        is_early: bool,
-        apart: Apart | None = None,
-        settle: Callable[[Claim], object],
-    ) -> None:
-        """Create a pending claim. `settle` is called once, with the claim, after its state has changed."""
+    def __init__(self, dedup: Deduplicator, document: Document, signature: Signature, match: Match | None) -> None:
+        """Create a pending claim. Its deduplicator settles it once, after its state has changed."""
+        self._dedup = dedup
         self.document = document
         self.signature = signature
         self.match = match
-        self.verdict = verdict
+        self.verdict = dedup.verdict(document, match)
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.is_one_of_many = not document.has_own_url
         """True if the page had other documents too, so that the URL of the page is linked to none of them."""
-        self.apart = apart
+        self.apart = None if match else dedup.matcher.apart
         """For a unique document: an earlier one with its text, and the only fact that keeps the two apart."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
-        self.rival = rival
+        self.rival = dedup.pending(match.signature) if match else None
         """The pending claim of the original, or None. The outcome of that claim becomes the outcome of this one."""
-        self.is_early = is_early
+        self.is_early = bool(self.rival or (match and dedup.store.is_pending(match.signature)))
         """True if the original was pending at the time of the claim, in this process or another."""
-        self._on_settled = settle
         self._observers: list[Callable[[], object]] = []
 
     def when_settled(self, callback: Callable[[], object]) -> None:
@@ -94,13 +82,10 @@ class Claim:
         if self.state != "pending":
             return
         self.state = state
-        if not self._observers:
-            self._on_settled(self)
-            return
         with ExitStack() as stack:  # call all of them, even if one raises
             for callback in reversed(self._observers):
                 stack.callback(callback)
-            self._on_settled(self)
+            self._dedup.settle(self)
 
 
 logger = logging.getLogger(__name__)
@@ -121,26 +106,22 @@ class Deduplicator:
         self,
         store: Store,
         detectors: Iterable[Detector],
-        rule: Rule,
+        config: Config,
         *,
         reviews: Reviews | None = None,
-        scope: str = "all",
-        preference: Preference | None = None,
-        learns_hosts: bool = True,
         started: float | None = None,
-        lost: tuple[float, float] = (0.0, 0.0),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`started` is the start of the run in seconds since the epoch, None for now. For `lost`, see `Deliveries`."""
+        """`started` is the start of the run in seconds since the epoch, None for now."""
         self.store = store
-        self.deliveries = Deliveries(store, clock() if started is None else started, clock, lost=lost)
+        self.deliveries = Deliveries(store, clock() if started is None else started, clock)
         self.visits = Recorder(store, clock)
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
-        self.matcher = Matcher(store, rule, reviews or Reviews(Config()), scope, preference)
-        self.changes: list[Change] = []
+        self.matcher = Matcher(store, config, reviews or Reviews(config))
+        self.changes: list[Relation] = []
         """Rules on hosts that came into force or were dropped, not yet logged."""
-        self._learns_hosts = learns_hosts
+        self._learns_hosts = config.learn_hosts
         self._clock = clock
         self._pending: dict[Signature, Claim] = {}
         self._signed: dict[Document, Signature] = {}
@@ -171,13 +152,8 @@ class Deduplicator:
         store = open_store(
             config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run, writer=writer
         )
-        rule = Rule.from_config(config)
-        dedup = cls(
-            store, detectors, rule, reviews=reviews, scope=config.scope,
-            preference=Preference(config.preferred_hosts), learns_hosts=config.learn_hosts,
-            started=next((known.started for known in store.runs() if run and known.id == run), None),
-            lost=store.lost, clock=clock,
-        )  # fmt: skip
+        started = next((known.started for known in store.runs() if run and known.id == run), None)
+        dedup = cls(store, detectors, config, reviews=reviews, started=started, clock=clock)
         if config.ttl is not None and run is not None:
             dedup.forget_older(config.ttl)
         return dedup
@@ -199,7 +175,7 @@ class Deduplicator:
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
         while (claim := self.try_claim(document, record)).is_early and claim.rival is None:
             if time.monotonic() > end:
-                return self._new_claim(document, claim.signature, None)
+                return Claim(self, document, claim.signature, None)
             time.sleep(moment)
             moment = min(2 * moment, PAUSES[1])
         return claim
@@ -214,19 +190,10 @@ class Deduplicator:
         is_held = signature.can_be_repeated
         match = self._enter(document, signature) if is_held else self.matcher.best(document, signature)
         self.matcher.learn(signature, match)
-        claim = self._new_claim(document, signature, match)
+        claim = Claim(self, document, signature, match)
         if match is None and is_held:
             self._pending[signature] = claim
         return claim
-
-    def _new_claim(self, document: Document, signature: Signature, match: Match | None) -> Claim:
-        rival = self.pending(match.signature) if match else None
-        is_early = rival is not None or (match is not None and self.store.is_pending(match.signature))
-        verdict = self.verdict(document, match)
-        return Claim(
-            document, signature, match, verdict,
-            rival=rival, is_early=is_early, apart=None if match else self.matcher.apart, settle=self.settle,
-        )  # fmt: skip
 
     def claim_all(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> Iterator[Claim]:
         """Decide on documents one after another, as `claim` does, with the same verdicts in less time.
@@ -286,18 +253,13 @@ class Deduplicator:
 
     def _has_changed(self, document: Document, signature: Signature) -> bool:
         """Return whether the document's own URL last returned another document, which is still held."""
-        link = None if not (document.has_own_url and document.url) else self.store.resolve(document.url)
-        if link is None or link.is_copy or link.firm != (document.url not in document.loose):
+        link = self.store.resolve(document.url) if document.has_own_url and document.url else None
+        last = link.signature if link and not link.is_copy else None
+        if not link or not last or last.says_the_same(signature) or link.firm == (document.url in document.loose):
             return False
-        if link.signature is None or link.signature.says_the_same(signature):
-            return False
-        return not self._is_of_another_spider(link, signature)
-
-    def _is_of_another_spider(self, link: Visit, signature: Signature) -> bool:
-        """Return whether another spider, with other fields, recorded what a URL returned last."""
-        if link.signature is None or names_in(link.signature.facts) == names_in(signature.facts):
-            return False
-        return not self.store.session.is_of_writer(run_of(link.at))
+        # Another spider may have other fields.
+        has_same_fields = names_in(last.facts) == names_in(signature.facts)
+        return has_same_fields or self.store.session.is_of_writer(run_of(link.at))
 
     def pending(self, signature: Signature) -> Claim | None:
         """Return the claim of a document that is pending in this process; None if there is none."""
@@ -305,62 +267,67 @@ class Deduplicator:
 
     def settle(self, claim: Claim) -> None:
         """Record the outcome of a claim. The claim calls this once."""
-        held = self._pending.pop(claim.signature, None)
+        document, signature, match = claim.document, claim.signature, claim.match
+        is_new = self._pending.pop(signature, None) is not None
         if claim.state == "withdrawn":
-            if held:
-                self.store.withdraw(claim.signature)
-            self.visits.keep_fetching(claim.document)
+            if is_new:
+                self.store.withdraw(signature)
+            self.visits.keep_fetching(document)
             return
+        given_by, own = urls(document), None
         with suppress(StoreError):  # the next write raises it
             if not self.store.is_remote and self.store.session.others_open():  # it may know these URLs since the claim
                 self.store.refresh()
-            self.deliveries.remember(urls(claim.document), (claim.match or claim).signature)
-        visit = self.visits.own(claim.document, claim.signature) if held and not claim.is_one_of_many else None
-        if held:
-            self.store.commit(claim.signature, visit)  # first, since the next steps may fail
-            if claim.document.url in self.matcher.preference:
-                self._take_place(claim.document, claim.signature)
+            self.deliveries.remember(given_by, match.signature if match else signature)
+        if is_new:
+            own = None if claim.is_one_of_many else self.visits.own(document, signature)
+            self.store.commit(signature, own)  # first, since the next steps may fail
+            if document.url in self.matcher.preference:
+                self._take_place(document, signature)
         if self._learns_hosts:
-            self._learn(claim)
+            self._learn(claim, given_by)
         if claim.is_one_of_many:
-            self.visits.unlink(claim.document)
-            if claim.match and claim.is_copy:
-                self.visits.link_item(claim.document, claim.match.signature, claim.match.evidence)
-        elif held:
-            self.visits.link(urls(claim.document)[bool(visit) :], claim.document, claim.signature, is_copy=False)
-        elif claim.match:
+            self.visits.unlink(given_by, document.size)
+            if match and claim.is_copy:
+                self.visits.link_item(document, match.signature, match.evidence)
+        elif is_new:
+            self.visits.link(given_by[own is not None :], document, signature, None, is_copy=False)
+        elif match:
             is_copy = claim.is_copy and not claim.is_successor
-            given_by = urls(claim.document) if claim.document.url else ["", *urls(claim.document)]
-            self.visits.link(
-                given_by, claim.document, claim.match.signature, is_copy=is_copy, evidence=claim.match.evidence
-            )
+            given_by = given_by if document.url else ["", *given_by]
+            self.visits.link(given_by, document, match.signature, match.evidence, is_copy=is_copy)
         else:
-            self.visits.keep_fetching(claim.document)
+            self.visits.keep_fetching(document)
 
     def _take_place(self, document: Document, signature: Signature) -> None:
-        """Make a document of a preferred host the original of the documents that it repeats.
+        """Make a document of a preferred host the original of the documents that it repeats, which are forgotten.
 
-        The URLs of these documents are recorded as copies, except those of preferred hosts.
+        Their URLs are recorded as copies, except those of preferred hosts.
         """
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending(match.signature):
                 rival.when_settled(partial(self._take_place, document, signature))
+                continue
             for link in self.store.visits(match.signature):
                 if link.url and link.url not in self.matcher.preference:
                     copy = Visit(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
                     self.store.record(copy)
+            self.matcher.forget(match.signature)
+            self.store.withdraw(match.signature)
 
-    def _learn(self, claim: Claim) -> None:
+    def _learn(self, claim: Claim, given_by: list[str]) -> None:
         """Learn from a document about the mirrors of its host."""
         document, signature = claim.document, claim.signature
         known = self._known_urls(claim.match.signature) if claim.match else []
-        for url in urls(document):
+        look = partial(self.matcher.trial, signature)
+        for url in given_by:
             if url not in document.loose:
-                changes, trials = self.store.hosts.learn(
-                    url, known, partial(self._look, signature), signature.first_seen, claimed=document.claimed
+                trials, changes = self.store.hosts.learn(
+                    url, known, look, signature.first_seen, claimed=document.claimed
                 )
-                self.changes += changes
-                self.store.learn(trials)
+                if trials:
+                    self.changes += changes
+                    self.store.learn(trials)
 
     def _known_urls(self, signature: Signature) -> list[str]:
         """Return URLs that returned a held document."""
@@ -368,12 +335,7 @@ class Deduplicator:
             return [signature.url] if signature.url else []
         return [visit.url for visit in self.store.visits(signature, MAX_KNOWN)]
 
-    def _look(self, signature: Signature, url: str) -> Finding | None:
-        """Compare a document with the document that is held for a URL; None if that proves nothing."""
-        link = self.store.resolve(url)
-        return self.matcher.trial(signature, link) if link else None
-
-    def take_changes(self) -> list[Change]:
+    def take_changes(self) -> list[Relation]:
         """Return the changes of rules on hosts since the last call."""
         changes, self.changes = self.changes, []
         return changes

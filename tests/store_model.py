@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scrapy_neardup.fingerprints.shingles import Sketch
-from scrapy_neardup.hosts.rules import Row
+from scrapy_neardup.hosts import Row
 from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Selection
 from scrapy_neardup.store.interface import Forgotten

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
-from site_server import Page, article, mirror
+from site_server import Page, article, html, mirror, serving
 from tiers import slow
 
 PREFERRED = {"NEARDUP_PREFERRED_HOSTS": ["127.0.0.2"]}
@@ -43,6 +45,28 @@ def test_what_was_a_copy_before_is_fetched_and_becomes_the_original(crawl, a, b,
     assert sorted(second.urls) == sorted(of(b))
     third = crawl("OneAfterAnother", PREFERRED, urls=urls)
     assert (sorted(third.urls), third.count("requests/skipped")) == (sorted(of(b)), COUNT)
+
+
+@pytest.mark.parametrize("mode", ["keep", "drop"])
+@pytest.mark.parametrize("action", ["drop", "tag"])
+def test_further_near_copies_repeat_it(crawl, a, b, action, mode):
+    with serving("127.0.0.3") as c:
+        versions = [(a, ""), (b, ""), (c, ""), (a, "x")]
+        for version, (site, more) in enumerate(versions):
+            site.pages |= {f"/{n}{more}": Page(html(edited(n, version))) for n in range(COUNT)}
+        urls = [f"{site.url}/{n}{more}" for site, more in versions for n in range(COUNT)]
+        result = crawl("OneAfterAnother", {**PREFERRED, "NEARDUP_ACTION": action, "NEARDUP_REVISIT": mode}, urls=urls)
+        new = [item["url"] for item in result.items if item.get("neardup", {}).get("status", "unique") == "unique"]
+        assert new == urls[: 2 * COUNT]
+        again = crawl("OneAfterAnother", {**PREFERRED, "NEARDUP_REVISIT": mode}, urls=urls)
+        assert sorted(again.urls) == (sorted(urls[COUNT : 2 * COUNT]) if mode == "keep" else [])
+
+
+def edited(number: int, version: int) -> str:
+    words = article(number).split(" ")
+    for place in random.Random(100 * version + number).sample(range(len(words)), 3):
+        words[place] = f"edited{version}"
+    return " ".join(words)
 
 
 def test_where_it_does_not_deliver_the_other_does(crawl, a, b, urls):

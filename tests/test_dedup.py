@@ -15,6 +15,7 @@ from helpers import edited, python, text
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.index.kinds import Equal
+from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Visit
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
@@ -537,7 +538,7 @@ def test_document_may_be_html() -> None:
 
 def test_clock_gives_the_times(dedup: Deduplicator) -> None:
     times: Callable[[], float] = iter((4.0, 5.0, 6.0, 7.0, 8.0)).__next__
-    timed = Deduplicator(dedup.store, dedup.detectors, dedup.matcher.rule, clock=times)
+    timed = Deduplicator(dedup.store, dedup.detectors, Config(), clock=times)
     made = committed(timed, A)
     assert (made.signature.first_seen, next(iter(timed.store.visits(made.signature))).seen) == (5.0, 6.0)
 
@@ -632,6 +633,24 @@ def test_a_preferred_host_s_document_is_kept_and_takes_the_place_of_the_original
     assert outcome(committed(preferring, "http://d.example/4")) == ("duplicate", A)
     assert outcome(committed(preferring, B)) == ("duplicate", A)
     assert outcome(committed(preferring, A)) == ("revisit", A)
+
+
+def test_a_document_whose_place_was_taken_shows_no_form(preferring: Deduplicator) -> None:
+    committed(preferring, B, edited(text(1), 40))
+    committed(preferring, A)
+    for place, url in enumerate(("http://d.example/4", B, f"{B}?another", "http://d.example/5")):
+        assert outcome(committed(preferring, url, edited(text(1), 30 + place))) == ("duplicate", A)
+    assert len(preferring) == 1
+
+
+def test_near_copies_repeat_a_preferred_document_that_is_pending(preferring: Deduplicator) -> None:
+    first, preferred = claim(preferring, B, edited(text(1), 40)), claim(preferring, A)
+    third = claim(preferring, "http://d.example/4", edited(text(1), 30))
+    assert third.rival is preferred
+    for each in (first, preferred, third):
+        each.commit()
+    assert {known(preferring, url).signature for url in (A, B, "http://d.example/4")} == {preferred.signature}
+    assert len(preferring) == 1
 
 
 def test_what_was_pending_then_becomes_a_mirror_too(preferring: Deduplicator) -> None:

@@ -18,7 +18,7 @@ from store_kinds import ROOT
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.hosts.rules import Row
+from scrapy_neardup.hosts import Row
 from scrapy_neardup.store import StoreError, open_store
 from scrapy_neardup.store.redis import connection
 

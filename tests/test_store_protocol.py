@@ -25,7 +25,7 @@ from store_model import PAIR, Document, Known, Model, Trial, Url
 from tiers import slow
 
 from scrapy_neardup.fingerprints.shingles import Sketch
-from scrapy_neardup.hosts.rules import Row
+from scrapy_neardup.hosts import Row
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, open_store
 from scrapy_neardup.store.redis.backend import RedisBackend

@@ -15,7 +15,7 @@ from helpers import asking, python, settle
 from store_kinds import URL, Place, commit, fill_numbered, held, numbered, on_disk
 from store_model import PAIR
 
-from scrapy_neardup.hosts.rules import Row
+from scrapy_neardup.hosts import Row
 from scrapy_neardup.index.level_files import LevelFiles
 from scrapy_neardup.index.row_index import Level
 from scrapy_neardup.store import Selection, Store, StoreError

@@ -17,7 +17,7 @@ from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk,
 from scrapy_neardup import Document
 from scrapy_neardup.facts import Kind, name_of, pack
 from scrapy_neardup.fingerprints.record import encode
-from scrapy_neardup.hosts.rules import Row
+from scrapy_neardup.hosts import Row
 from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Selection, StoreError
 from scrapy_neardup.store.records import FORMAT, visit_key

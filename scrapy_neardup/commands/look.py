@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from scrapy.settings import BaseSettings
 
 from ..feeds import writing
-from ..hosts.rules import Hosts, Relation
+from ..hosts import Hosts, Relation
 from ..report.changes import KINDS, NOT_FULL, Change, changes, counted, in_words, kinds_of, last_crawl
 from ..report.page import LONGEST, Report
 from ..signature import Signature

@@ -183,9 +183,10 @@ class NearDup:
 
     async def _tell(self) -> None:
         """Count and log new rules."""
-        for relation, in_force in await self.access.ask(self.dedup.take_changes) or ():
-            self.count("mirror_hosts/learned" if in_force else "mirror_hosts/dropped")
-            level, said = (logging.INFO, "%s and %s mirror each other") if in_force else (logging.WARNING, _NO_MIRRORS)
+        for relation in await self.access.ask(self.dedup.take_changes) or ():
+            is_new = relation.in_force
+            self.count("mirror_hosts/learned" if is_new else "mirror_hosts/dropped")
+            level, said = (logging.INFO, "%s and %s mirror each other") if is_new else (logging.WARNING, _NO_MIRRORS)
             logger.log(level, said, *relation.sites)
 
     async def _count_held(self, *, with_changes: bool) -> None:

@@ -87,30 +87,29 @@ class Rule:
         found: Comparison,
         *,
         same_text: bool = False,
-        same_url: bool = False,
         same_record: bool = False,
         repeated: bool = False,
     ) -> bool:
         """Return whether one document repeats the other.
 
-        `same_text`: their normalized texts are equal. `same_url`: both have one URL. `same_record`: they are of one
-        site, and their facts are equal. `repeated`: the original has copies already.
+        `same_text`: their normalized texts are equal. `same_record`: both have one URL, or are of one site with equal
+        facts. `repeated`: the original has copies already.
 
-        A text of fewer than `min_tokens` tokens repeats only an equal text: of the same URL, of the same record or,
-        with `short_text` "exact", of any URL. If the original has copies, the rule is less strict, since the original
+        A text of fewer than `min_tokens` tokens repeats only an equal text: of the same record or, with `short_text`
+        "exact", of any. If the original has copies, the rule is less strict, since the original
         is then one of several versions of a text, and another version may differ more from it than a copy does.
         """
         if found.tokens < max(self.min_tokens, 1):
             is_exact = self.short_text == "exact" and found.tokens > 0
-            return same_text and (same_url or same_record or is_exact)
+            return same_text and (same_record or is_exact)
         return (
             found.resemblance >= self.required_resemblance(found.tokens, repeated=repeated)
             and found.length_ratio <= self.length_ratio
-            and (self.ignores_figures(found) or self._has_the_figures(found))
+            and (
+                self.ignores_figures(found)
+                or found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
+            )
         )
-
-    def _has_the_figures(self, found: Comparison) -> bool:
-        return found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
 
     def ignores_figures(self, found: Comparison) -> bool:
         """Return whether all figures may differ, because the texts are near copies with few figures."""
@@ -122,16 +121,14 @@ class Rule:
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
         """Return the required resemblance, given the number of tokens of the shorter text."""
-        required = self._by_length(tokens)
-        return required - self.family_discount * (1 - required) * repeated
-
-    def _by_length(self, tokens: int) -> float:
         if isinstance(self.resemblance, Mapping):
             lengths = list(self.resemblance)
-            return self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
-        tokens = max(tokens, 1)
-        more = max(self.allowance * min(1.0, LONG / tokens), self.short_allowance / tokens)
-        return min(1.0, self.resemblance + more)
+            required = self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
+        else:
+            tokens = max(tokens, 1)
+            more = max(self.allowance * min(1.0, LONG / tokens), self.short_allowance / tokens)
+            required = min(1.0, self.resemblance + more)
+        return required - self.family_discount * (1 - required) * repeated
 
     def allowed_figures(self, tokens: int, figures: int) -> float:
         """Return the number of figures that may differ, given `Comparison.tokens` and `Comparison.figures`."""

@@ -7,18 +7,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import mmh3
 
 from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
 from ..fingerprints.simhash import hamming
-from ..hosts.rules import Finding, judge
-from ..signature import Evidence, Signature, Visit
+from ..hosts import Finding, judge
+from ..settings import Config
+from ..signature import Evidence, Signature
 from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
-from .evidence import Comparison, Rule, compare
+from .evidence import Rule, compare
 from .reviews import WHY_APART, Reviews
 from .siblings import Page, Siblings, title_words
 
@@ -50,32 +51,22 @@ _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
 
 
-class Accepted(NamedTuple):
-    """A document and a candidate that the rule accepts."""
-
-    detector: str
-    earlier: Signature
-    found: Comparison
-    same_text: bool
-
-
 class Matcher:
     """Gets candidates from the store, and applies the rule to them."""
 
-    def __init__(
-        self, store: Store, rule: Rule, reviews: Reviews, scope: str = "all", preference: Preference | None = None
-    ) -> None:
-        self.rule = rule
+    def __init__(self, store: Store, config: Config, reviews: Reviews) -> None:
+        self.rule = Rule.from_config(config)
         self.reviews = reviews
-        self.preference = preference or Preference()
+        self.preference = Preference(config.preferred_hosts)
         self.compared = 0
         """The number of compared candidates so far."""
         self._store = store
-        self._scope = _SCOPES[scope]
+        self._scope = _SCOPES[config.scope]
         self.apart: Apart | None = None
         """The last document with the text of the last judged one, from which only one fact keeps it apart."""
         self._has_siblings = False  # of the last judged document
-        self._siblings = Siblings(store.pages, lambda: store.session.erasures)
+        self._siblings = Siblings(store.pages)
+        self._erasures = store.session.erasures
 
     def learn(self, signature: Signature, match: Match | None) -> None:
         """Remember a new document, or a copy that may hide a form, to recognise siblings among later documents."""
@@ -83,6 +74,10 @@ class Matcher:
             self._siblings.learn(signature)
         else:
             self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
+
+    def forget(self, signature: Signature) -> None:
+        """Forget a document whose place another one took, so that it shows no form."""
+        self._siblings.forget(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Return the match with the original of a document; None if the document is not a copy.
@@ -94,12 +89,11 @@ class Matcher:
         """
         self.apart = None
         self._has_siblings = False
-        matches = list(self.matches(document, signature))
+        matches = self._repeated(document, signature)
         if not matches and self._has_siblings and self._store.hears_of_erasures():
-            matches = list(self.matches(document, signature))
+            matches = self._repeated(document, signature)
         if not matches:
             return None
-        matches = [match for match in matches if match.signature.url in self.preference] or matches
         last = self.last(document.url)
         own = [match for match in matches if match.signature is last]
         own = own or [match for match in matches if self.is_own(document.url, match.signature)]
@@ -111,55 +105,67 @@ class Matcher:
         same = (match for match in matches if match.signature.says_the_same(chosen.signature))
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id))
 
-    def matches(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield a match for each held document that a document repeats, except those that it outranks."""
-        return self._matches(document, signature, outranked=False)
+    def _repeated(self, document: Document, signature: Signature) -> list[Match]:
+        """Return a match for each held document that a document repeats, of preferred hosts if there are such.
+
+        A document of another host that repeats one of a preferred host shows no form, so it is not known then.
+        """
+        proposed = list(self.candidates(document, signature))
+        preferred = [each for each in proposed if each[1].url in self.preference]
+        matches = list(self._matches(document, signature, preferred)) if preferred else []
+        return matches or list(self._matches(document, signature, proposed))
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
         """Yield a match for each held document that a document repeats and outranks, since its host is preferred."""
-        return self._matches(document, signature, outranked=True)
+        return self._matches(document, signature, list(self.candidates(document, signature)), outranked=True)
 
-    def _matches(self, document: Document, signature: Signature, *, outranked: bool) -> Iterator[Match]:
-        proposed = list(self.candidates(document, signature))
+    def _matches(
+        self,
+        document: Document,
+        signature: Signature,
+        proposed: list[tuple[str, Signature]],
+        *,
+        outranked: bool = False,
+    ) -> Iterator[Match]:
         if not proposed:  # most pages; the page below takes a copy of all known pages of the host
             return
-        page = self._siblings.page(document, signature, (earlier for _, earlier in proposed))
-        pairs = [
-            pair
+        page = self._page(document, signature, [] if outranked else proposed)
+        matches = [
+            match
             for name, earlier in proposed
             if self.preference.outranks(document.url, earlier.url) == outranked
-            and (pair := self._accepted(document, page, signature, name, earlier))
+            and (match := self._verified(page, name, earlier))
         ]
         if signature.facts and not outranked:
-            self._learn_counters(document, signature, pairs)
-        told_apart = self._told_apart(signature, pairs) if signature.facts else {}
-        for pair in pairs:
-            if self._why_apart(document, page, pair.earlier):
+            self._learn_counters(document, signature, matches)
+        told_apart = self._told_apart(signature, matches) if signature.facts else {}
+        for match in matches:
+            earlier = match.signature
+            if self._why_apart(page, earlier):
                 self._has_siblings = True
-                self._note_apart(signature, pair)
-            elif not told_apart or agree_in(
-                told_apart.get(host(pair.earlier.url or ""), ()), signature.facts, pair.earlier.facts
-            ):
-                yield Match(pair.earlier, _evidence(signature, pair))
+                self._note_apart(signature, earlier)
+            elif agree_in(told_apart.get(host(earlier.url or ""), ()), signature.facts, earlier.facts):
+                yield match
 
-    def _told_apart(self, signature: Signature, pairs: Iterable[Accepted]) -> dict[str, Names]:
+    def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, Names]:
         """Return the facts that tell the records of each other site apart, of those that resemble a document.
 
         The document can only repeat the record with which it agrees in these facts.
         """
         families: dict[str, list[bytes]] = {}
-        for pair in pairs:
-            families.setdefault(host(pair.earlier.url or ""), []).append(pair.earlier.facts)
+        for earlier in (match.signature for match in matches):
+            families.setdefault(host(earlier.url or ""), []).append(earlier.facts)
         families.pop(host(signature.url or ""), None)
         return {site: telling(signature.facts, family) for site, family in families.items()}
 
-    def _learn_counters(self, document: Document, signature: Signature, pairs: Iterable[Accepted]) -> None:
+    def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
         """Learn from what the document's URL returned before with the same text.
 
         Among several items of a page, those of an earlier run are compared. If some share a text, it is unknown which
         is which, unless one has the same facts.
         """
-        held = [pair.earlier for pair in pairs if pair.same_text and self.is_own(document.url, pair.earlier)]
+        held = [each.signature for each in matches if _same_text(signature, each.signature)]
+        held = [each for each in held if self.is_own(document.url, each)]
         if document.is_one_of_several:
             held = [each for each in held if self._store.run_of(each) != self._store.run]
             held = [each for each in held if each.facts == signature.facts] or held
@@ -178,10 +184,21 @@ class Matcher:
 
         The two are siblings, or a person judged them different.
         """
-        proposed = (each for _, each in self.candidates(document, signature))
-        return self._why_apart(document, self._siblings.page(document, signature, proposed), earlier)
+        page = self._page(document, signature, self.candidates(document, signature))
+        return self._why_apart(page, earlier)
 
-    def _why_apart(self, document: Document, page: Page, earlier: Signature) -> str | None:
+    def _page(self, document: Document, signature: Signature, proposed: Iterable[tuple[str, Signature]]) -> Page:
+        """Return the page of a document, for comparison with its candidates.
+
+        Once documents of a run are forgotten, all hosts are met anew: a version of a page that is not held any more
+        must not make a form of the others.
+        """
+        if self._erasures != self._store.session.erasures:
+            self._erasures, self._siblings = self._store.session.erasures, Siblings(self._store.pages)
+        return self._siblings.page(document, signature, (earlier for _, earlier in proposed))
+
+    def _why_apart(self, page: Page, earlier: Signature) -> str | None:
+        document = page.document
         is_own = self.is_own(document.url, earlier) and not document.is_one_of_several
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
@@ -197,67 +214,64 @@ class Matcher:
             for earlier in islice(fresh, MAX_CANDIDATES):
                 seen.add(earlier)
                 yield name, earlier
-        link = self._store.resolve(document.url) if document.url else None
-        if link and link.signature and not link.is_copy and link.signature not in seen:
-            yield URL, link.signature
+        if (last := self.last(document.url)) and last not in seen:
+            yield URL, last
 
-    def _accepted(
-        self, document: Document, page: Page, signature: Signature, name: str, earlier: Signature
-    ) -> Accepted | None:
-        """Compare a document with a candidate. Return None if the rule rejects it."""
+    def _verified(self, page: Page, name: str, earlier: Signature) -> Match | None:
+        """Return the match of a page with a candidate of the detector `name`; None if the rule rejects it."""
         self.compared += 1
-        found = compare(signature.sketch, earlier.sketch)
+        later = page.signature
+        found = compare(later.sketch, earlier.sketch)
         # Most pairs end here, so expensive checks come later, above all the counting of copies.
         if not self.rule.may_accept(found):
             return None
         found = found._replace(resemblance=max(found.resemblance, page.beside(earlier).own_resemblance))
-        same_text = _same_text(signature, earlier)
-        same_url = same_text and self.is_own(document.url, earlier)
-        same_record = same_text and not same_url and self._is_same_record(page, signature, earlier)
-        is_accepted = self.rule.accepts(
-            found, same_text=same_text, same_url=same_url, same_record=same_record, repeated=earlier.repeats > 0
-        )
-        return Accepted(name, earlier, found, same_text) if is_accepted else None
+        same_text = _same_text(later, earlier)
+        same_record = same_text and (self.is_own(later.url, earlier) or self._is_same_record(page, earlier))
+        if not self.rule.accepts(found, same_record=same_record, same_text=same_text, repeated=earlier.repeats > 0):
+            return None
+        distance = None if later.simhash is None or earlier.simhash is None else hamming(later.simhash, earlier.simhash)
+        measures = round(found.resemblance, 4), round(found.containment, 4), round(found.length_ratio, 4)
+        kind = page_kind(found.resemblance, later.layout, earlier.layout)
+        return Match(earlier, Evidence(name, distance, *measures, kind))
 
-    def _is_same_record(self, page: Page, signature: Signature, earlier: Signature) -> bool:
+    def _is_same_record(self, page: Page, earlier: Signature) -> bool:
         """Return whether two documents with one text are the same record of one site.
 
         Without text, a strong fact must be equal too.
         """
+        later = page.signature
         return (
-            bool(signature.facts)
+            bool(later.facts)
             and page.beside(earlier).is_of_one_host
-            and (not signature.title or title_words(signature.title) == title_words(earlier.title))
-            and (signature.sketch.tokens > 0 or has_strong(signature.facts))
-            and agree(signature.facts, earlier.facts, self._store.counters.of(signature.url))
+            and (not later.title or title_words(later.title) == title_words(earlier.title))
+            and (later.sketch.tokens > 0 or has_strong(later.facts))
+            and agree(later.facts, earlier.facts, self._store.counters.of(later.url))
         )
 
-    def _note_apart(self, signature: Signature, pair: Accepted) -> None:
+    def _note_apart(self, later: Signature, earlier: Signature) -> None:
         """Note a document that is kept apart from one with the same text by a single fact."""
-        if pair.same_text and host(signature.url or "") == host(pair.earlier.url or ""):
-            names = differing(signature.facts, pair.earlier.facts)
+        if _same_text(later, earlier) and host(later.url or "") == host(earlier.url or ""):
+            names = differing(later.facts, earlier.facts)
             if len(names) == 1:
-                self.apart = Apart(pair.earlier, *names)
+                self.apart = Apart(earlier, *names)
 
-    def trial(self, signature: Signature, link: Visit) -> Finding | None:
+    def trial(self, signature: Signature, url: str) -> Finding | None:
         """Compare a document with the one that is held for a corresponding URL of another host.
 
         Return None if the comparison proves nothing.
         """
-        held = link.signature
-        if held is None or not link.firm:
+        link = self._store.resolve(url)
+        held = link.signature if link and link.firm else None
+        if link is None or held is None:
             return None
-        found, same_text, repeats = self._compared(signature, held)
+        found, is_apart = compare(signature.sketch, held.sketch), self.reviews.differ(signature.url, held.url)
+        same_text = not is_apart and _same_text(signature, held)
+        repeats = same_text or (not is_apart and self.rule.accepts(found, repeated=held.repeats > 0))
         outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
+        content = int(mmh3.hash64(held.sketch.codes, signed=False)[0])
         first = site(held.url or "") if link.is_copy else ""
-        return Finding(outcome, _content(held), first) if outcome is not None else None
-
-    def _compared(self, signature: Signature, held: Signature) -> tuple[Comparison, bool, bool]:
-        """Return the measures of two documents, whether their texts are equal, and whether the rule accepts them."""
-        found, same_text = compare(signature.sketch, held.sketch), _same_text(signature, held)
-        repeats = same_text or self.rule.accepts(found, repeated=held.repeats > 0)
-        is_apart = self.reviews.differ(signature.url, held.url)
-        return found, same_text and not is_apart, repeats and not is_apart
+        return Finding(outcome, content, first) if outcome is not None else None
 
     def last(self, url: str | None) -> Signature | None:
         """Return the document that a URL returned last; None if the URL is unknown or that of a copy."""
@@ -273,28 +287,8 @@ class Matcher:
         return known or canonical_url(url) == canonical_url(signature.url)
 
 
-def _evidence(signature: Signature, pair: Accepted) -> Evidence:
-    earlier, found = pair.earlier, pair.found
-    return Evidence(
-        pair.detector,
-        _distance(signature, earlier),
-        round(found.resemblance, 4),
-        round(found.containment, 4),
-        round(found.length_ratio, 4),
-        page_kind(found.resemblance, signature.layout, earlier.layout),
-    )
-
-
-def _content(signature: Signature) -> int:
-    return int(mmh3.hash64(signature.sketch.codes, signed=False)[0])
-
-
 def _same_text(a: Signature, b: Signature) -> bool:
     """Return whether two texts are equal, or both documents are records without text."""
     if not (a.sketch.tokens and b.sketch.tokens):
         return a.sketch.tokens == b.sketch.tokens
     return bool(a.head.digest) and a.head.digest == b.head.digest
-
-
-def _distance(a: Signature, b: Signature) -> int | None:
-    return None if a.simhash is None or b.simhash is None else hamming(a.simhash, b.simhash)

@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import count
 from typing import TypeAlias
@@ -132,6 +132,7 @@ class Page:
         self.document = document
         self.signature = signature
         self.others = others
+        self.codes = _codes(signature.sketch)
         self._pairs: dict[Signature, Pair] = {}
         self._bins: dict[str, npt.NDArray[np.intp]] = {}
 
@@ -169,19 +170,9 @@ class Page:
         return {place: row for row, place in enumerate(self.others)}
 
     @cached_property
-    def codes(self) -> Codes:
-        return _codes(self.signature.sketch)
-
-    @cached_property
     def rows(self) -> Codes:
         """The codes of the other pages, one row for each."""
         return np.frombuffer(b"".join(self.others.values()), np.uint8).reshape(-1, BINS)
-
-    @cached_property
-    def same(self) -> npt.NDArray[np.bool_]:
-        """For each other page, the bins in which it has the same code as this page."""
-        same: npt.NDArray[np.bool_] = (self.rows == self.codes) & (self.codes > 0)
-        return same
 
     @cached_property
     def samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -207,6 +198,7 @@ class Pair:
         self._page = page
         self._later = page.signature
         self._earlier = earlier
+        self._earlier_codes = _codes(earlier.sketch)
         url = page.document.url or ""
         self.is_of_one_host = host(url) == host(earlier.url or "") != ""
 
@@ -227,7 +219,7 @@ class Pair:
         if ours and self._is_equal and self.is_of_one_host:
             # Equal facts and equal text are one record, even if the text is a form.
             return "the titles differ" if self.differ_in_subject else None
-        return self._why_by_thin_text() or self._why_by_subject() or self._why_by_own() or self._why_by_passages()
+        return next(self._reasons(), None)
 
     def _differing(self, counters: Names) -> str:
         ours, theirs = self._later.facts, self._earlier.facts
@@ -235,27 +227,23 @@ class Pair:
         known = [name for name in self._page.document.fact_names if name_of(name) in differ]
         return "the field " + ", ".join(known) if known else "a fact"
 
-    def _why_by_thin_text(self) -> str | None:
+    def _reasons(self) -> Iterator[str]:
+        """Yield the reasons that take more than facts to find."""
         titles = self._later.title, self._earlier.title
         is_same = self._is_equal and (not all(titles) or self._has_same_title)
         if self._page.document.thin and self.is_of_one_host and not is_same:
-            return "the text is thin, and the titles or the texts differ"
-        return None
-
-    def _why_by_subject(self) -> str | None:
-        if not self.differ_in_subject:
-            return None
-        if self._lacks_subject():
-            return "the earlier text lacks the subject of the title"
-        if self.is_of_one_host and self._is_named_otherwise():
-            return "the titles differ in a name"
-        return None
-
-    def _why_by_own(self) -> str | None:
+            yield "the text is thin, and the titles or the texts differ"
+        if self.differ_in_subject and self._lacks_subject():
+            yield "the earlier text lacks the subject of the title"
+        if self.differ_in_subject and self.is_of_one_host:
+            found = names(self._page.title, title_words(self._earlier.title))
+            if found and not any(name and self._page.words.issuperset(name) for name in found):
+                yield "the titles differ in a name"
         required = self._required_own()
         if self.own_resemblance < required:
-            return f"the texts without form have a resemblance of {self.own_resemblance:.2f}, needed {required:.2f}"
-        return None
+            yield f"the texts without form have a resemblance of {self.own_resemblance:.2f}, needed {required:.2f}"
+        if not self._is_equal:
+            yield from self._passages_apart()
 
     def _required_own(self) -> float:
         differ, is_one = self.differ_in_subject, self.is_of_one_host
@@ -265,22 +253,19 @@ class Pair:
             return NEARLY_ALL
         return LITTLE + (NEARLY_ALL - LITTLE) * self.form * (differ or is_one)
 
-    def _why_by_passages(self) -> str | None:
-        if self._is_equal:  # most copies
-            return None
+    def _passages_apart(self) -> Iterator[str]:
         words = max(1, self._later.sketch.tokens)
         earlier, later = self._earlier.sketch, self._later.sketch
         added, lost = _lacking(earlier, later), _lacking(later, earlier)
         is_doubted = min(added, lost) > SOME and self.is_of_one_host and self._titles_say_nothing
         if added <= max(SOME, MUCH / words) and min(added, lost) <= PART and not is_doubted:  # most near copies
-            return None
-        passages = self.passages()
+            return
+        passages = self._passages()
         large, all_ = (min(some.sum() / words, added) for some in (passages[passages >= PASSAGE], passages))
         if large > max(MUCH / words, SOME):
-            return f"the text has {large * words:.0f} words that the earlier text lacks"
+            yield f"the text has {large * words:.0f} words that the earlier text lacks"
         if min(large, lost) > PART or (is_doubted and min(all_, lost) > SOME):
-            return "each text has passages that the other lacks"
-        return None
+            yield "each text has passages that the other lacks"
 
     @cached_property
     def _is_equal(self) -> bool:
@@ -295,7 +280,7 @@ class Pair:
     def _titles_say_nothing(self) -> bool:
         """True if the titles are equal, or one is missing though other pages tell what is form."""
         has_titles = bool(self._later.title and self._earlier.title)
-        return self._has_same_title if has_titles else bool(self._rest.any())
+        return self._has_same_title if has_titles else len(self._others) > 0
 
     @cached_property
     def differ_in_subject(self) -> bool | None:
@@ -304,31 +289,26 @@ class Pair:
         On one host, it is unknown too if a third known page of the host has this page's title.
         """
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
-        if not (page.title and other) or (is_one and self._is_title_of_third()):
+        titles = zip(page.titles, self._rest, strict=True)
+        if not (page.title and other) or (is_one and any(title == page.title for title, counts in titles if counts)):
             return None
         theirs = subject(title_words(other), page.host_titles if is_one else ())
         if page.subject == theirs:
             return False if theirs else None
         return is_one or not same_title(self._later.title, other)
 
-    def _is_title_of_third(self) -> bool:
-        return any(
-            title == self._page.title for title, is_other in zip(self._page.titles, self._rest, strict=True) if is_other
-        )
-
-    @cached_property
-    def _agreement(self) -> npt.NDArray[np.bool_]:
-        """For each other page, the bins in which it has the same code as the earlier page."""
-        agreement: npt.NDArray[np.bool_] = self._page.rows == _codes(self._earlier.sketch)
-        return agreement
-
     @cached_property
     def _rest(self) -> npt.NDArray[np.bool_]:
         """For each other page, whether it counts. The earlier page and those with its text, its records, do not."""
-        rest = ~np.asarray(self._agreement.all(axis=1), bool)
+        rest = np.asarray((self._page.rows != self._earlier_codes).any(axis=1), bool)
         if (place := self._page.numbers.get(_place(self._earlier))) is not None:
             rest[place] = False
         return rest
+
+    @cached_property
+    def _others(self) -> Codes:
+        """The codes of the other pages that count."""
+        return self._page.rows[self._rest]
 
     def _lacks_subject(self) -> bool:
         """Return whether the earlier text lacks most of the shingles around the words that only this title has.
@@ -340,7 +320,7 @@ class Pair:
             return False
         page = self._page
         words = page.words & (set(tokenize(self._later.title)) - set(tokenize(self._earlier.title)))
-        is_there = _codes(self._earlier.sketch) == page.codes
+        is_there = self._earlier_codes == page.codes
         found = [bins for word in words if len(bins := is_there[page.bins_of(word)])]
         if not self.is_of_one_host:
             found = [np.concatenate(found)] if found else []
@@ -348,17 +328,10 @@ class Pair:
             return bool(words) and (self.is_of_one_host or self._later.sketch.shingles <= BINS)
         return float(np.mean([each.mean() for each in found])) <= LITTLE
 
-    def _is_named_otherwise(self) -> bool:
-        """Return whether the titles differ in a name, and this text contains neither name."""
-        found = names(self._page.title, title_words(self._earlier.title))
-        return found is not None and not any(name and self._page.words.issuperset(name) for name in found)
-
     @cached_property
     def own_resemblance(self) -> float:
         """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not."""
-        theirs = _codes(self._earlier.sketch)
-        own = theirs * ~self._is_form(self._agreement & (theirs > 0))
-        found = overlap(self._ours.tobytes(), own.tobytes())
+        found = overlap(self._ours.tobytes(), self._own(self._earlier_codes).tobytes())
         return found.shared / found.any if found.any else float(self._is_equal)
 
     @property
@@ -368,17 +341,17 @@ class Pair:
 
     @cached_property
     def _ours(self) -> Codes:
-        """The codes of the later page's own text, and 0 in all other bins."""
-        ours: Codes = self._page.codes * ~self._is_form(self._page.same)
-        return ours
+        return self._own(self._page.codes)
 
-    def _is_form(self, same: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        return np.asarray(same[self._rest].any(axis=0), bool)
+    def _own(self, codes: Codes) -> Codes:
+        """Return the codes of a page's own text, and 0 in the bins of form."""
+        is_form = np.asarray((self._others == codes).any(axis=0), bool)
+        return np.where(is_form, np.uint8(0), codes)
 
-    def passages(self) -> npt.NDArray[np.intp]:
+    def _passages(self) -> npt.NDArray[np.intp]:
         """Return the lengths, in words, of the passages of the later text that the earlier text lacks."""
         at, bins = self._page.samples
-        is_there = _codes(self._earlier.sketch)[bins] == self._page.codes[bins]
+        is_there = self._earlier_codes[bins] == self._page.codes[bins]
         passage = np.cumsum(is_there)  # the number of the passage: each begins with a shared shingle
         lacking = np.bincount(passage[~is_there], minlength=1)
         ends = np.concatenate([[-WIDTH], at[is_there], [len(self._page.document.hashes)]])
@@ -389,11 +362,9 @@ class Pair:
 class Siblings:
     """Remembers the last pages of each host that this process held, after those that the store had before."""
 
-    def __init__(self, stored: Callable[[str], Iterable[Signature]], erasures: Callable[[], int] = int) -> None:
-        """`stored` returns pages of a host from the store, oldest first; `erasures` counts when some were forgotten."""
+    def __init__(self, stored: Callable[[str], Iterable[Signature]]) -> None:
+        """`stored` returns pages of a host from the store, oldest first."""
         self._stored = stored
-        self._erasures = erasures
-        self._known_erasures = erasures()
         self._hosts: OrderedDict[str, dict[Place, bytes]] = OrderedDict()
         self._complete: set[str] = set()
         """The hosts whose stored pages were read. This is done once a page has candidates, as few pages have."""
@@ -420,6 +391,11 @@ class Siblings:
             self._count -= len(pages)
             self._complete.discard(first)
 
+    def forget(self, signature: Signature) -> None:
+        """Forget a page, if it is remembered."""
+        if self._hosts.get(host(signature.url or ""), {}).pop(_place(signature), None):
+            self._count -= 1
+
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
         """Remember a copy that may hide a form: after a wrong verdict, it shows which text is form.
 
@@ -431,16 +407,7 @@ class Siblings:
             self.learn(copy)
 
     def _pages(self, name: str) -> dict[Place, bytes]:
-        """Return the remembered pages of a host and, before them, those that the store has.
-
-        Once documents of a run are forgotten, all hosts are met anew: a version of a page that is not held any more
-        must not make a form of the others.
-        """
-        if self._known_erasures != self._erasures():
-            self._known_erasures = self._erasures()
-            self._hosts.clear()
-            self._complete.clear()
-            self._count = 0
+        """Return the remembered pages of a host and, before them, those that the store has."""
         if name not in self._complete:
             known = self._hosts.get(name, {})
             stored = {_place(each): each.sketch.codes for each in self._stored(name)} if len(known) < PAGES else {}

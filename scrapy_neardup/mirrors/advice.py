@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from ..hosts.rules import SHORT, Counterpart
+from ..hosts import SHORT, Counterpart
 from ..matching.matcher import Preference
 from ..matching.reviews import Reviews
 from ..settings import Config
@@ -117,7 +117,10 @@ class Mirrors:
             known_by = "rule" if rule else "setting"
             if link is None:
                 unheld = unheld or Advice(self._config.unheld_mirrors, other, known_by=known_by, rule=rule)
-            elif held and (rule is None or (self._is_sure(link) and self._may_stand_for_others(held))):
+                continue
+            # Under a rule, the text must be long enough to contradict a wrong rule.
+            is_sure = rule is None or (self._is_sure(link) and held is not None and held.sketch.tokens >= SHORT)
+            if held and is_sure and not (rule and self._is_placeholder(held)):
                 recheck = rule.recheck if rule else 0.0
                 return Advice(SKIP, held.url, link.size, recheck, known_by, rule, self._awaited(held))
         return unheld if self._config.unheld_mirrors != LEAVE else None
@@ -128,10 +131,6 @@ class Mirrors:
             return None
         is_alive = self._skip_revisits and self._clock() - self._deliveries.last(document) <= self._ttl
         return None if is_alive or self._deliveries.is_delivered(document) else document
-
-    def _may_stand_for_others(self, document: Signature) -> bool:
-        """Return whether a text is long enough to contradict a wrong rule, and no placeholder."""
-        return document.sketch.tokens >= SHORT and not self._is_placeholder(document)
 
     def _is_placeholder(self, document: Signature) -> bool:
         """Return whether a text is too short to be the own text of pages at so many paths, as with a login wall.
@@ -155,12 +154,8 @@ class Mirrors:
         """
         seen = {canonical_url(known) for known in (url, *tried)}
         for other in self._copies(url):
-            if (
-                canonical_url(other.url) not in seen
-                and not self._reviews.differ(url, other.url)
-                and host(other.url)
-                and other.url.startswith(("http://", "https://"))
-            ):
+            is_http = host(other.url) and other.url.startswith(("http://", "https://"))
+            if is_http and canonical_url(other.url) not in seen and not self._reviews.differ(url, other.url):
                 seen.add(canonical_url(other.url))
                 yield other
 

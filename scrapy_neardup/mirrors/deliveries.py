@@ -25,18 +25,10 @@ class Deliveries:
     visit of its own URL. If that URL is missing or returns something else, the time is in a visit with a name.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        started: float,
-        clock: Callable[[], float] = time.time,
-        *,
-        lost: tuple[float, float] = (0.0, 0.0),
-    ) -> None:
-        """`started` is the start of the run. The rows of the time span `lost` were forgotten; see `Store.lost`."""
+    def __init__(self, store: Store, started: float, clock: Callable[[], float] = time.time) -> None:
+        """`started` is the start of the run. What the store lost of it was not delivered; see `Store.lost`."""
         self._store = store
         self.started = started
-        self._lost = lost
         self._clock = clock
         self._passing: WeakSet[Signature] = WeakSet()
 
@@ -54,7 +46,7 @@ class Deliveries:
 
         Visits in a killed session of the run do not count, since their items may never have arrived in a feed.
         """
-        return seen >= self.started and not self._lost[0] < seen < self._lost[1]
+        return seen >= self.started and not self._store.lost[0] < seen < self._store.lost[1]
 
     def last(self, document: Signature) -> float:
         """Return the time of the last delivery of a document, in seconds since the epoch; 0 if unknown."""
@@ -117,31 +109,22 @@ class Recorder:
 
     def keep_fetching(self, document: Document) -> None:
         """Record that the URLs of a document that are known as copies also return other content: fetch them again."""
-        for url in urls(document):
-            known = self._store.resolve(url)
-            if known and known.is_copy:
-                self._store.record(Visit(url, None, False, self._clock(), document.size))
+        known = ((url, self._store.resolve(url)) for url in urls(document))
+        self.unlink([url for url, visit in known if visit and visit.is_copy], document.size)
 
-    def unlink(self, document: Document) -> None:
-        """Record that the URLs of a document return several documents."""
-        for url in urls(document):
-            self._store.record(Visit(url, None, False, self._clock(), document.size))
+    def unlink(self, urls: Iterable[str], size: int) -> None:
+        """Record that URLs return several documents."""
+        for url in urls:
+            self._store.record(Visit(url, None, False, self._clock(), size))
 
     def link_item(self, document: Document, signature: Signature, evidence: Evidence) -> None:
         """Record that one of several items of a page is a copy, unless the page is that of the original."""
-        page = document.url or ""
-        if canonical_url(page) != canonical_url(signature.url or ""):
+        if canonical_url(document.url or "") != canonical_url(signature.url or ""):
             now, name = self._clock(), item_name(document)
             self._store.record(Visit("", signature, True, now, evidence=evidence, firm=False, name=name))
 
     def link(
-        self,
-        urls: Iterable[str],
-        document: Document,
-        signature: Signature,
-        *,
-        is_copy: bool,
-        evidence: Evidence | None = None,
+        self, urls: Iterable[str], document: Document, signature: Signature, evidence: Evidence | None, *, is_copy: bool
     ) -> None:
         """Record that URLs returned a document; "" stands for a copy without a URL."""
         for url in urls:

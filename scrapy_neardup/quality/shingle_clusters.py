@@ -71,7 +71,7 @@ def repeats(a: Text, b: Text, rule: Rule) -> bool:
     if not same_text and shared < rule.required_resemblance(min(a.sketch.tokens, b.sketch.tokens)):
         return False
     found = compare(a.sketch, b.sketch)._replace(resemblance=shared)
-    return rule.accepts(found, same_text=same_text, same_url=bool(a.url) and a.url == b.url)
+    return rule.accepts(found, same_text=same_text, same_record=bool(a.url) and a.url == b.url)
 
 
 def resemblance(a: Hashes, b: Hashes) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -16,7 +16,6 @@ from ..feeds import FeedError, Row, json_text, parse_object, row_id
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
 from ..matching.evidence import Rule, compare
-from ..matching.matcher import Preference
 from ..settings import Config
 from ..signature import Signature
 from ..store import open_store
@@ -57,11 +56,11 @@ class Worker:
 
     def decide(self, rows: Iterable[Any]) -> Iterator[tuple[int, str]]:
         """Yield the columns `DUPLICATES`. Rows must be sorted by component, and by number in it."""
-        signer, rule = Signer(self.config, build_detectors(self.config)), Rule.from_config(self.config)
-        options: Any = {"scope": self.config.scope, "preference": Preference(self.config.preferred_hosts)}
+        signer = Signer(self.config, build_detectors(self.config))
+        config = replace(self.config, store=None, learn_hosts=False)
         for _, members in groupby(rows, itemgetter("component")):
             store, ids = open_store(None, signer.detectors), dict[Signature, Any]()
-            dedup = Deduplicator(store, signer.detectors, rule, **options, learns_hosts=False)
+            dedup = Deduplicator(store, signer.detectors, config)
             for batch in self._signed(members, signer):
                 _, documents, records = zip(*batch, strict=True)
                 for (row, _, _), claim in zip(batch, dedup.claim_all(documents, records), strict=True):

@@ -32,8 +32,8 @@ from ..facts import SIZE
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import check as check_record
 from ..fingerprints.record import salt, spread
-from ..hosts.rules import Outcome
-from ..hosts.rules import Row as Trial
+from ..hosts import Outcome
+from ..hosts import Row as Trial
 from ..signature import Evidence, Signature, Visit
 from ..text.urls import canonical_url, host
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from ..fingerprints import shingles
-from ..hosts.rules import Row as Trial
+from ..hosts import Row as Trial
 from ..progress import watched
 from ..signature import Signature, Visit
 from ..text import tokens

@@ -29,9 +29,8 @@ from weakref import WeakSet, WeakValueDictionary
 
 from ..detectors.detector import Detector
 from ..fingerprints.hashes import hash_text
-from ..hosts.counters import Counters
-from ..hosts.rules import Hosts
-from ..hosts.rules import Row as Trial
+from ..hosts import Counters, Hosts
+from ..hosts import Row as Trial
 from ..index.row_index import sharing
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
@@ -363,7 +362,7 @@ class Store:
 
     def note_visit(self, new: Signature, held: Signature, *, has_text: bool) -> list[int]:
         """Learn from two visits to the record `held`, whose text is the same. Return the names of new counters."""
-        found = list(self.counters.visit(held.url or "", new.facts, held.facts, has_text=has_text))
+        found = self.counters.visit(held.url or "", new.facts, held.facts, has_text=has_text)
         self._news.counters.extend((host(held.url or ""), name, True) for name in found)
         return found
 

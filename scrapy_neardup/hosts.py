@@ -1,13 +1,16 @@
-"""Learn which hosts mirror each other, and predict the counterpart of a URL. No I/O, no clock.
+"""Learn which hosts mirror each other, and which facts of a host are counters. Pure.
 
 Bharat, Broder, Dean, Henzinger 2000, "A comparison of techniques to find mirrored hosts on the WWW": two hosts mirror
 each other if most paths that are valid on one are valid on the other, and give similar content (section 2).
+
+A counter is a fact, such as the views of a page, that changes at most visits to records whose text and other facts stay
+the same, and so says nothing of the record. A price, a date or a word is never one, however often it changes.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -16,7 +19,8 @@ from heapq import nlargest
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from ..text.urls import Place, Shape, canonical_url, counterpart, place, shape, site
+from .facts import COUNTING, differing, names_in
+from .text.urls import Place, Shape, canonical_url, counterpart, host, place, shape, site
 
 BOUND = 0.88  # the minimum confidence of a rule: that of 23 paths with equal content, and none with other content
 WINDOW = 200  # the number of paths that count; older ones are dropped, so that a rule can be unlearned
@@ -91,6 +95,16 @@ class Row(NamedTuple):
     """True if the page named the URL of the held document as its canonical URL."""
 
 
+class There(NamedTuple):
+    """What corresponds to a URL on the other host of a relation."""
+
+    side: int
+    """The position of that host, 0 or 1."""
+    url: str
+    """The canonical form, for lookups. Do not request it."""
+    place: Place
+
+
 @dataclass(eq=False, slots=True)
 class Relation:
     """Two hosts in alphabetical order, the correspondence of their URLs, and the evidence on it."""
@@ -111,20 +125,12 @@ class Relation:
         prefix, ending = self.shape.prefixes[side], self.shape.endings[side]
         return self.sites[side] + prefix + (f"/…{ending}" if prefix or any(self.shape.endings) else "")
 
-    def side(self, site: str) -> int:
-        """Return the position of a host in `sites`, 0 or 1."""
-        return self.sites.index(site)
-
-    def counterpart(self, url: str, side: int) -> str | None:
-        """Return the canonical URL on the other host that corresponds to a URL on host `side` (0 or 1)."""
-        return counterpart(url, self._seen_from(side), self.sites[1 - side])
-
-    def place(self, url: str, side: int) -> Place | None:
-        """Return the place of a URL under the prefix of host `side`, 0 or 1; None if the URL does not fit the shape."""
-        return place(url, self._seen_from(side))
-
-    def _seen_from(self, side: int) -> Shape:
-        return self.shape.flip() if side else self.shape
+    def across(self, url: str) -> There | None:
+        """Return what corresponds to a URL of one of the hosts; None if the URL does not fit the shape."""
+        side = self.sites.index(site(url))
+        seen = self.shape.flip() if side else self.shape
+        other, here = counterpart(url, seen, self.sites[1 - side]), place(url, seen)
+        return There(1 - side, other, here) if other and here else None
 
     def add(self, rows: Iterable[Row]) -> bool:
         """Add trials, which must be sorted oldest first. Each trial replaces the earlier trial of its path.
@@ -157,13 +163,8 @@ class Relation:
 
     def original(self) -> int | None:
         """Return the host (0 or 1) that had the page first at more paths than the other host; None in a tie."""
-        first, second = self.holders()
-        return None if first == second else int(second > first)
-
-    def holders(self) -> tuple[int, int]:
-        """Return two numbers: at how many paths each host had the page first."""
         holders = Counter(trial.holder for trial in self.trials.values())
-        return holders[0], holders[1]
+        return None if holders[0] == holders[1] else int(holders[1] > holders[0])
 
 
 def confidence(tally: Tally) -> float:
@@ -195,14 +196,9 @@ def beta_quantile(risk: float, a: int, b: int) -> float:
 def _beta_cdf(x: float, a: int, b: int) -> float:
     if b > a:  # the sum has b terms
         return 1 - _beta_cdf(1 - x, b, a)
-    trials = a + b - 1
-    chance = trials * math.log(x)  # the logarithm of the probability of no failure, then of one more failure each time
-    total = 0.0
-    odds = math.log1p(-x) - math.log(x)
-    for failures in range(b):
-        total += math.exp(chance)
-        chance += math.log((trials - failures) / (failures + 1)) + odds
-    return total
+    trials, won, lost = a + b - 1, math.log(x), math.log1p(-x)
+    ways = (math.lgamma(trials + 1) - math.lgamma(n + 1) - math.lgamma(trials - n + 1) for n in range(b))
+    return sum(math.exp(each + (trials - n) * won + n * lost) for n, each in enumerate(ways))
 
 
 _Key: TypeAlias = tuple[tuple[str, str], Shape]
@@ -242,13 +238,6 @@ class Counterpart(NamedTuple):
         return (1 - self.confidence) * CAUTION
 
 
-class Change(NamedTuple):
-    """A rule that came into force, or was dropped."""
-
-    relation: Relation
-    in_force: bool
-
-
 class Hosts:
     """Learns from fetched documents which hosts mirror each other.
 
@@ -256,8 +245,8 @@ class Hosts:
     """
 
     def __init__(self) -> None:
-        self._by_site: dict[str, dict[_Key, Relation]] = {}
-        self._count = 0
+        self._relations: dict[_Key, Relation] = {}
+        self._by_site: dict[str, list[Relation]] = {}
         self._met: dict[str, float] = {}
 
     def learn(
@@ -268,8 +257,9 @@ class Hosts:
         now: float,
         *,
         claimed: Iterable[str] = (),
-    ) -> tuple[list[Change], list[Row]]:
-        """Learn from a document that was fetched at `url`. Return changed rules, and the evidence to store.
+    ) -> tuple[list[Row], list[Relation]]:
+        """Learn from a document that was fetched at `url`. Return the evidence to store, and the relations whose rules
+        came into force or were dropped.
 
         `known`: other URLs that returned this document. `look`: a function that compares the document with the document
         held at a URL. It returns None if no document is held there, or the texts are too short. `now`: seconds since
@@ -287,22 +277,21 @@ class Hosts:
                 self._suspect(url, other)
         claims = frozenset(map(canonical_url, claimed))
         rows: list[Row] = []
-        changes: list[Change] = []
+        changed: list[Relation] = []
         for relation in self._busiest(own):
-            found = [*_retractions(relation, own, twins, now)]
-            found += _trials(relation, url, look, now, claims, frame=bool(twins))
+            found = [*_retractions(relation, twins, now), *_trials(relation, url, look, now, claims, frame=bool(twins))]
             rows += found
             if found and relation.add(found):
-                changes.append(Change(relation, relation.in_force))
-        return changes, rows
+                changed.append(relation)
+        return rows, changed
 
-    def load(self, rows: Iterable[Row]) -> list[Change]:
-        """Load stored evidence, in any order. Return changed rules. Loading a row twice changes nothing."""
+    def load(self, rows: Iterable[Row]) -> None:
+        """Load stored evidence, in any order. Loading a row twice changes nothing."""
         found: dict[_Key, list[Row]] = {}
         for row in sorted(rows, key=lambda row: (row.seen, row.outcome)):  # retractions last
             found.setdefault((row.sites, Shape(row.prefixes, row.endings)), []).append(row)
-        loaded = [(self._relation(*key), trials) for key, trials in found.items()]
-        return [Change(relation, relation.in_force) for relation, trials in loaded if relation.add(trials)]
+        for key, trials in found.items():
+            self._relation(*key).add(trials)
 
     def dump(self) -> list[Row]:
         """Return all evidence, oldest first."""
@@ -314,17 +303,13 @@ class Hosts:
 
         Rules that were last confirmed before `since`, in seconds since the epoch, are left out.
         """
-        own = site(url)
-        fresh = (r for r in self._busiest(own) if r.in_force and r.confirmed >= since)
-        found = (self._apply(relation, url, own) for relation in fresh)
-        return sorted(filter(None, found), key=lambda counterpart: -counterpart.confidence)
-
-    def _apply(self, relation: Relation, url: str, own: str) -> Counterpart | None:
-        side = relation.side(own)
-        other, here = relation.counterpart(url, side), relation.place(url, side)
-        if not (other and here and relation.covers(here)):
-            return None
-        return Counterpart(other, relation.confidence, relation, self._leads(relation, 1 - side))
+        fresh = (r for r in self._busiest(site(url)) if r.in_force and r.confirmed >= since)
+        found = [
+            Counterpart(there.url, relation.confidence, relation, self._leads(relation, there.side))
+            for relation in fresh
+            if (there := relation.across(url)) and relation.covers(there.place)
+        ]
+        return sorted(found, key=lambda counterpart: -counterpart.confidence)
 
     def _leads(self, relation: Relation, side: int) -> bool:
         """Return whether host `side` had the page first at more paths than the other host, and was seen no later."""
@@ -344,9 +329,8 @@ class Hosts:
 
     def known(self, url: str) -> list[Row]:
         """Return the evidence from comparisons of the page at a URL."""
-        own = site(url)
-        places = ((r.trials, r.place(url, r.side(own))) for r in self._by_site.get(own, {}).values())
-        return [trials[here.path] for trials, here in places if here and here.path in trials]
+        found = ((r.trials, r.across(url)) for r in self._by_site.get(site(url), ()))
+        return [trials[there.place.path] for trials, there in found if there and there.place.path in trials]
 
     def retract(self, rows: Iterable[Row]) -> list[Row]:
         """Forget evidence. Return rows that must be stored, so that the evidence stays forgotten."""
@@ -356,8 +340,9 @@ class Hosts:
 
     def relations(self) -> list[Relation]:
         """Return all relations, sorted by descending confidence, even if their rules are not in force."""
-        once = {key: relation for known in self._by_site.values() for key, relation in known.items()}
-        return sorted(once.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape))
+        return sorted(
+            self._relations.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape)
+        )
 
     def _suspect(self, url: str, other: str) -> None:
         """Given two URLs of one document, add a relation of their hosts, if the URLs correspond."""
@@ -367,48 +352,45 @@ class Hosts:
 
     def _relation(self, sites: tuple[str, str], shape: Shape) -> Relation:
         key = (sites, shape)
-        if known := self._by_site.get(sites[0], {}).get(key):
-            return known
-        self._make_room(sites)
-        relation = Relation(sites, shape)
-        self._count += 1
-        for name in sites:
-            self._by_site.setdefault(name, {})[key] = relation
-        return relation
+        if key not in self._relations:
+            self._make_room(sites)
+            self._relations[key] = relation = Relation(sites, shape)
+            for name in sites:
+                self._by_site.setdefault(name, []).append(relation)
+        return self._relations[key]
 
     def _make_room(self, sites: tuple[str, str]) -> None:
         """Drop the relations with the least evidence if there are too many."""
-        pair = [relation for relation in self._by_site.get(sites[0], {}).values() if relation.sites == sites]
+        pair = [relation for relation in self._by_site.get(sites[0], ()) if relation.sites == sites]
         if len(pair) >= PER_PAIR:
             self._drop(min(pair, key=_evidence))
-        if self._count >= TOTAL:  # drop several at once, since this must examine all of them
-            for relation in sorted(self.relations(), key=_evidence)[: TOTAL // 10]:
+        if len(self._relations) >= TOTAL:  # drop several at once, since this must examine all of them
+            for relation in sorted(self._relations.values(), key=_evidence)[: TOTAL // 10]:
                 self._drop(relation)
 
     def _drop(self, relation: Relation) -> None:
-        self._count -= 1
+        del self._relations[relation.sites, relation.shape]
         for name in relation.sites:
-            del self._by_site[name][relation.sites, relation.shape]
+            self._by_site[name].remove(relation)
             if not self._by_site[name]:
                 del self._by_site[name]
 
     def _busiest(self, own: str) -> list[Relation]:
-        known = self._by_site.get(own, {}).values()
-        return list(known) if len(known) <= PER_PAGE else nlargest(PER_PAGE, known, key=_evidence)
+        known = self._by_site.get(own, [])
+        return known if len(known) <= PER_PAGE else nlargest(PER_PAGE, known, key=_evidence)
 
 
 def _evidence(relation: Relation) -> tuple[bool, int, float]:
     return relation.in_force, relation.tally.same, relation.confirmed
 
 
-def _retractions(relation: Relation, own: str, twins: list[str], now: float) -> Iterator[Row]:
+def _retractions(relation: Relation, twins: list[str], now: float) -> Iterator[Row]:
     """Yield retractions of DIFFERENT outcomes for the `twins`, which are pages of this host with the same text.
 
     Such a text is only the frame of the pages, so it proves no difference.
     """
-    side = relation.side(own)
-    for here in filter(None, (relation.place(twin, side) for twin in twins)):
-        trial = relation.trials.get(here.path)
+    for there in filter(None, map(relation.across, twins)):
+        trial = relation.trials.get(there.place.path)
         if trial and trial.outcome == Outcome.DIFFERENT:
             yield trial._replace(outcome=Outcome.UNKNOWN, seen=now)
 
@@ -426,12 +408,63 @@ def _trials(
 
     `frame`: whether the document repeats another page of its own host. If so, a difference proves nothing.
     """
-    side = relation.side(site(url))
-    other, here = relation.counterpart(url, side), relation.place(url, side)
-    found = look(other) if other and here else None
-    if found and here and not (frame and found.outcome is Outcome.DIFFERENT):
-        claimed = other in claims
-        first = relation.sites[1 - side] if claimed else found.first or relation.sites[1 - side]
-        holder = relation.side(first) if first in relation.sites else NOBODY
-        pages = relation.sites, *relation.shape, here.path
-        yield Row(*pages, found.outcome, found.content, here.branch, holder, now, claimed)
+    there = relation.across(url)
+    found = look(there.url) if there else None
+    if there and found and not (frame and found.outcome is Outcome.DIFFERENT):
+        claimed, other = there.url in claims, relation.sites[there.side]
+        first = other if claimed else found.first or other
+        holder = relation.sites.index(first) if first in relation.sites else NOBODY
+        pages = relation.sites, *relation.shape, there.place.path
+        yield Row(*pages, found.outcome, found.content, there.place.branch, holder, now, claimed)
+
+
+SEVERAL = 4  # visits at which a counter must have changed, at one of them beside a text
+SHARE = 0.5  # the share of all visits at which it must have changed
+VISITED = 1000  # hosts whose visits are remembered; those visited longest ago are forgotten
+
+
+class Counters:
+    """The known counters of each host, and the visits from which more are learned."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, set[int]] = {}
+        # For each host and fact: all visits, those at which it changed, and those at which it changed beside a text.
+        self._visits: OrderedDict[str, Counter[tuple[str, int]]] = OrderedDict()
+
+    def of(self, url: str | None) -> set[int]:
+        """Return the hashed names of the counters on a URL's host."""
+        return self._known.get(host(url or ""), set()) if self._known else set()
+
+    def visit(self, url: str, new: bytes, held: bytes, *, has_text: bool) -> list[int]:
+        """Learn from the facts of two visits to a record whose text is the same. Return the names of new counters.
+
+        `has_text`: whether the text is long. The numbers of records without one may be all that they say.
+        """
+        changed = differing(new, held)
+        facts = names_in(new, COUNTING) & names_in(held, COUNTING)
+        if not changed <= facts:  # something else changed too
+            return []
+        name = host(url)
+        visits = self._visits.setdefault(name, Counter())
+        self._visits.move_to_end(name)
+        if len(self._visits) > VISITED:
+            self._visits.popitem(last=False)
+        kinds = {"all": facts, "changed": changed, "beside text": changed if has_text else ()}
+        visits.update((kind, fact) for kind, of in kinds.items() for fact in of)
+        found = [
+            fact
+            for fact in facts - self.of(url)
+            if visits["beside text", fact] and visits["changed", fact] >= max(SEVERAL, SHARE * visits["all", fact])
+        ]
+        for fact in found:
+            self.know(name, fact)
+        return found
+
+    def know(self, name: str, fact: int, *, is_counter: bool = True) -> None:
+        """Note that a fact of a host is a counter, or is none."""
+        known = self._known.setdefault(name, set())
+        (known.add if is_counter else known.discard)(fact)
+
+    def known(self) -> Iterator[tuple[str, int]]:
+        """Yield the known counters: the host, and the hashed name of the field."""
+        yield from ((name, fact) for name, facts in self._known.items() for fact in sorted(facts))

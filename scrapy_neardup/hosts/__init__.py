@@ -1,1 +1,0 @@
-"""Collect evidence on mirror hosts, and derive rules from it. No Scrapy, no I/O."""
