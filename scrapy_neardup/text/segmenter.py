@@ -21,26 +21,22 @@ import numpy.typing as npt
 from .. import native
 
 Segmenter = Callable[[bytes], bytes]
-"""A function that returns the words of a text, one on each line; both in UTF-8.
-
-Between runs of Han characters, the text consists of words, with ASCII separators around each word. Only ASCII letters
-are changed to lower case.
-"""
+"""A function that puts line ends around each word of the runs of Han characters in a UTF-8 text."""
 
 FIRST, LAST = 0x4E00, 0x9FD5  # the Han characters that jieba knows; any other character is a word
 _RUN = re.compile(f"([{chr(FIRST)}-{chr(LAST)}]+)")
 _ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
 _STATES = "BEMS"  # of a character in a word: first, last, middle, single; in the order of jieba's ties
 _UNSEEN = -3.14e100  # jieba.finalseg.MIN_FLOAT
-_SAYS = np.uint64((1 << 24) - 1)  # see native/dictionary.h
+_SAYS = np.uint64((1 << 24) - 1)  # see native/chinese.h
 
 
 def word_lines(text: bytes) -> bytes:
-    """Return the words of a UTF-8 text without Chinese, one on each line. All separators in the text must be ASCII.
+    """Return the words of a UTF-8 text, one on each line. All separators in the text must be ASCII.
 
     Only ASCII letters are changed to lower case.
     """
-    return native.compiled.word_lines(text) if native.compiled else b"\n".join(text.translate(_ASCII_WORDS).split())
+    return b"\n".join(text.translate(_ASCII_WORDS).split())
 
 
 def segmenter() -> Segmenter:
@@ -53,7 +49,7 @@ def _compiled() -> Segmenter | None:
     """Return the compiled segmenter. If jieba's dictionary has an unknown format, warn and return None."""
     assert native.compiled
     try:
-        cut, tables = native.compiled.cut_lines, load_tables(native.compiled)
+        cut, tables = native.compiled.cut, load_tables(native.compiled)
     except ValueError as error:
         warnings.warn(f"the compiled part can't cut Chinese: {error}", RuntimeWarning, stacklevel=2)
         return None
@@ -74,13 +70,12 @@ def by_jieba() -> Segmenter:
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
 
-    def lines(text: bytes) -> bytes:
-        words: list[bytes] = []
-        for place, part in enumerate(_RUN.split(text.decode())):
-            words += map(str.encode, tokenizer.cut(part)) if place % 2 else word_lines(part.encode()).split()
-        return b"\n".join(words)
+    def cut(text: bytes) -> bytes:
+        parts = _RUN.split(text.decode())
+        parts[1::2] = ["\n".join(["", *tokenizer.cut(run), ""]) for run in parts[1::2]]
+        return "".join(parts).encode()
 
-    return lines
+    return cut
 
 
 # jieba's data for the compiled part
@@ -96,7 +91,7 @@ def path_of(name: str) -> Path:
 
 
 def load_tables(compiled: native.Compiled) -> tuple[bytes, bytes, bytes]:
-    """Return jieba's words, their scores and its model, about 9 MB: the arguments of `Compiled.cut_lines`.
+    """Return jieba's words, their scores and its model, about 9 MB: the arguments of `Compiled.cut`.
 
     Raise ValueError if the dictionary has an unknown format.
     """

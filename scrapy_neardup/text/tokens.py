@@ -11,7 +11,6 @@ import unicodedata
 from functools import cache, lru_cache
 from itertools import chain, islice, pairwise
 
-from .. import native
 from .segmenter import FIRST, LAST, segmenter, word_lines
 
 SCHEME = "tokens/2"
@@ -23,12 +22,12 @@ _DEPENDS = re.compile(f"[{_HAN}{_UNSPACED}]")
 _FIRST, _LAST = map(chr, (FIRST, LAST))  # normalization does not change the characters between
 _KNOWN = f"{_FIRST}-{_LAST}"
 _HAN_RUNS = re.compile(f"([{_KNOWN}]+)")
+_FOREIGN = re.compile(f"[^\0-\x7f{_KNOWN}]")
 # Unicode's Default_Ignorable_Code_Point, and the tatweel, which makes an Arabic word longer for the eye only.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u0640\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_ASCII = bytes(range(128))
 _SHORT = 8  # characters of a text between runs of Han characters whose words are cached
 
 
@@ -75,27 +74,19 @@ def _beginning() -> re.Pattern[str]:
 
 def token_lines(text: str) -> bytes:
     """Return the words of `text` as `tokenize` does, but in UTF-8, one on each line; b"" if there are no words."""
+    return word_lines(spaced(text))
+
+
+def spaced(text: str) -> bytes:
+    """Return the words of `text` in UTF-8 with ASCII separators between them. Capitals are left in ASCII text only."""
     if text.isascii():
-        return word_lines(text.encode())
-    if (lines := _plain_chinese_lines(text)) is not None:
-        return lines
+        return text.encode()
     if (plain := _plain(text)) is None:
         parts = _HAN_RUNS.split(normalize(text))  # text before the first run, the run, text between, …
         parts[::2] = [(_runs if len(part) <= _SHORT else _runs.__wrapped__)(part) for part in parts[::2]]
         plain = "".join(parts)
-    lines = plain.lower().encode()
-    return segmenter()(lines) if _HAN_RUNS.search(plain) else word_lines(lines)
-
-
-def _plain_chinese_lines(text: str) -> bytes | None:
-    """Return the words of a text that has only ASCII, Han characters known to jieba, and common punctuation.
-
-    Return None for any other text, or if the compiled part is missing. This shortcut saves a third of the time.
-    """
-    plain = native.compiled.plain_chinese(text.encode(errors="surrogatepass")) if native.compiled else None
-    if plain is None:
-        return None
-    return segmenter()(plain) if _HAN_RUNS.search(text) else word_lines(plain)
+    made = plain.lower().encode()
+    return segmenter()(made) if _HAN_RUNS.search(plain) else made
 
 
 def _plain(text: str) -> str | None:
@@ -103,9 +94,8 @@ def _plain(text: str) -> str | None:
 
     Return None if the form of a character depends on its neighbours.
     """
-    foreign = text.encode(errors="surrogatepass").translate(None, _ASCII).decode(errors="surrogatepass")
-    for character in set(foreign):
-        form = character if _FIRST <= character <= _LAST else _form(character)
+    for character in set(_FOREIGN.findall(text)):
+        form = _form(character)
         if form is None:
             return None
         if form != character:
