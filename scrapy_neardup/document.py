@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from . import native
-from .fingerprints.hashes import Hashes, hash_lines, shingles
+from .fingerprints.hashes import Hashes, hash_tokens, shingles
 from .fingerprints.record import Head, Source, Wanted, make
 from .fingerprints.shingles import WIDTH, Sketch
 from .fingerprints.simhash import layout
 from .text.html import BUILTIN, Extract, Page, build_reader, looks_like_html
-from .text.tokens import token_lines
+from .text.tokens import spaced, token_lines
 from .text.urls import host
 
 
@@ -91,7 +91,7 @@ class Document:
     @property
     def source(self) -> Source:
         """The parts that the record of the document is made of."""
-        text = self.text.encode() if native.compiled and self.text.isascii() else self.lines
+        text = spaced(self.text) if native.compiled else self.lines
         return Source(text, self.site, self.facts, self.layout)
 
     @property
@@ -112,7 +112,7 @@ class Document:
     @cached_property
     def hashes(self) -> Hashes:
         """The 128-bit hashes of the tokens, of shape (n, 2)."""
-        return hash_lines(self.lines)
+        return hash_tokens(self.lines.split())
 
     @cached_property
     def shingles(self) -> Hashes:

@@ -1,4 +1,4 @@
-"""The index of rows against a plain list of them, compiled and not, in memory and in files."""
+"""The index of rows against a plain list of them, in memory and in files."""
 
 from __future__ import annotations
 
@@ -13,25 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import some
 
-from scrapy_neardup import native
 from scrapy_neardup.fingerprints.simhash import hamming
 from scrapy_neardup.index import row_index
 from scrapy_neardup.index.level_files import LevelFiles, read_level
-from scrapy_neardup.index.row_index import Asked, Level, Place, Places, RowIndex
+from scrapy_neardup.index.row_index import Asked, Level, Place, Places, Probes, RowIndex
 
 # Each has other first bits, which are all that an index keeps of a key.
 KEYS = [1, 2**64 - 1, 1 << 29, 1 << 63, (1 << 63) - 1, *(random.Random(n).getrandbits(64) for n in range(3))]
 CENTRES = [0, 2**64 - 1, 0x0123_4567_89AB_CDEF]
-
-
-is_built = pytest.mark.skipif(not native.compiled, reason="there is no compiler")
-
-
-@pytest.fixture(params=[pytest.param("compiled", marks=is_built), "not"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "not":
-        monkeypatch.setattr(native, "compiled", None)
-    return str(request.param)
 
 
 class Model:
@@ -126,15 +115,11 @@ class Trial:
 
 
 @settings(max_examples=150, deadline=None)
-@given(steps=STEPS, questions=st.lists(QUESTIONS, max_size=4), tail=st.integers(1, 8), is_compiled=st.booleans())
-def test_it_finds_what_trying_all_finds(
-    steps: list[tuple[str, Any]], questions: list[Asked], tail: int, is_compiled: bool
-) -> None:
+@given(steps=STEPS, questions=st.lists(QUESTIONS, max_size=4), tail=st.integers(1, 8))
+def test_it_finds_what_trying_all_finds(steps: list[tuple[str, Any]], questions: list[Asked], tail: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_index, "TAIL", tail)
         patch.setattr(row_index, "STEP", 3)
-        if not is_compiled:
-            patch.setattr(native, "compiled", None)
         trial = Trial()
         for number, (name, at) in enumerate(steps):
             trial.step(name, at)
@@ -145,19 +130,15 @@ def test_it_finds_what_trying_all_finds(
         trial.asked(questions)
 
 
-@is_built
 @settings(max_examples=100, deadline=None)
-@given(
-    rows=st.lists(ROWS, max_size=40), questions=st.lists(QUESTIONS, min_size=1, max_size=4), damage=st.integers(0, 99)
-)
-def test_compiled_and_not_give_the_same_bytes(rows: list[Any], questions: list[Asked], damage: int) -> None:
+@given(rows=st.lists(ROWS, max_size=40), questions=st.lists(QUESTIONS, min_size=1, max_size=4), damage=st.randoms())
+def test_a_damaged_level_gives_only_rows_that_it_has(rows: list[Any], questions: list[Asked], damage: Any) -> None:
     level = level_of(rows)
-    level.numbers = level.numbers[: damage or None]  # slots beyond are passed over
-    level.simhashes = level.simhashes[: damage or None]
-    probes, _ = row_index.probes_of(questions, 2)
-    arrays = level.entries, level.numbers, level.simhashes, probes
-    assert native.compiled
-    assert native.compiled.find(*arrays) == row_index._find(*arrays)
+    damage.shuffle(level.entries)
+    kept = damage.randrange(len(rows) + 1)
+    level.numbers, level.simhashes = level.numbers[:kept], level.simhashes[:kept]
+    probes = Probes.of(questions, 2)
+    assert {number for _, number, _ in level.find(probes.columns)} <= {*range(1, kept + 1)}
 
 
 def level_of(rows: list[tuple[list[int], int | None]], first: int = 1) -> Level:
@@ -190,7 +171,7 @@ def test_merged_levels_are_the_level_of_all_rows(parts: list[list[Any]], step: i
 
 
 @pytest.mark.parametrize("distance", some(range(16), 0, 3, 10, 15))
-def test_near_finds_what_trying_all_finds(way: str, distance: int) -> None:
+def test_near_finds_what_trying_all_finds(distance: int) -> None:
     rng = random.Random(distance)
     values = [rng.getrandbits(64) for _ in range(150)]
     queries = values[:12]
@@ -218,7 +199,7 @@ def near(index: RowIndex, value: int, distance: int, most: int = 10**6) -> dict[
     return places.near
 
 
-def test_blocks_by_hand(way: str) -> None:
+def test_blocks_by_hand() -> None:
     """Manku et al. 2007, section 3: three bits lie in three of the four blocks at most, so one block is equal.
 
     Beyond, some block of 16 bits differs in a quarter of them or fewer: of four bits in one, of eight in two.
@@ -229,7 +210,7 @@ def test_blocks_by_hand(way: str) -> None:
         assert near(index, value, distance) == found
 
 
-def test_of_a_crowd_the_nearest_and_newest_are_looked_at(way: str) -> None:
+def test_of_a_crowd_the_nearest_and_newest_are_looked_at() -> None:
     """More of one block than are looked at: those whose next bits are equal come first."""
     crowd = 2 * row_index.CROWD
     index = index_of([0xFFFF << 31] * crowd + [0] * crowd + [1] * 3)

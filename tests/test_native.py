@@ -18,11 +18,10 @@ from tiers import slow
 
 from scrapy_neardup import native
 from scrapy_neardup.document import Document
-from scrapy_neardup.fingerprints.hashes import hash_lines, hash_tokens
+from scrapy_neardup.fingerprints.hashes import hash_tokens
 from scrapy_neardup.fingerprints.imatch import Terms
 from scrapy_neardup.fingerprints.record import Head, Source, Wanted, make
 from scrapy_neardup.fingerprints.shingles import overlap
-from scrapy_neardup.text.html import elements
 from scrapy_neardup.text.tokens import token_lines, word_lines
 
 compiled = native.compiled
@@ -101,12 +100,6 @@ def test_a_text_of_a_megabyte(text: str) -> None:
     assert_equal(values_of, text)
 
 
-@settings(max_examples=500, deadline=None)
-@given(st.lists(st.sampled_from([" class=", "\nCLASS ", *"='\"\\> \t\vx\xe9\ud800"])).map("".join))
-def test_classes_of_any_markup(page: str) -> None:
-    assert_equal(elements, page)
-
-
 @pytest.mark.parametrize(
     "first", [0x80, 0x300, 0x600, 0x1000, 0x1800, 0x2000, 0x3000, 0xF900, 0xFE00, 0x1F300, 0xE0000]
 )
@@ -117,17 +110,9 @@ def test_each_character_among_chinese(first: int) -> None:
 
 
 @given(st.binary())
-def test_words_of_any_bytes(data: bytes) -> None:
-    assert_equal(word_lines, data)
-
-
-@given(st.lists(st.binary(max_size=40).filter(lambda token: b"\n" not in token)))
-def test_hashes_of_any_lines(tokens: list[bytes]) -> None:
-    lines = b"\n".join(tokens)
-    found = assert_equal(hash_lines, lines)
-    if lines:
-        assert found.tobytes() == hash_tokens(tokens).tobytes()
-    assert_equal(make, [Source(word_lines(lines))], Wanted(exact=True, simhash=True))
+def test_text_with_any_separators_is_split_into_its_words(data: bytes) -> None:
+    wanted = Wanted(exact=True, simhash=True)
+    assert make([Source(data)], wanted) == make([Source(word_lines(data))], wanted)
 
 
 @given(st.lists(st.binary(max_size=40)), st.binary(max_size=30), st.integers(0, 2**64 - 1))
@@ -167,18 +152,12 @@ def test_other_threads_run_while_records_are_made() -> None:
     assert len(counted) > 1000
 
 
-@pytest.mark.parametrize("cut", [b"\xe4", b"\xe4\xb8", b"a\xef\xbc", b"\xc2", b"\xff", b"\xc2a"])
-def test_bytes_that_end_within_a_character_are_no_plain_chinese(cut: bytes) -> None:
-    assert compiled
-    assert compiled.plain_chinese(cut) is None
-
-
 def cut_by(lines: str, text: str) -> list[str]:
     """Return the words of a text by a dictionary of which each word is as likely as any other, and by a flat model."""
     assert compiled
     words, _ = compiled.dictionary(lines.encode(), 9)
-    scores = np.full(100, -1.0)
-    return compiled.cut_lines(text.encode(), words, scores, MODEL).decode().split("\n")
+    scores = np.full(100, -1.0).tobytes()
+    return word_lines(compiled.cut(text.encode(), words, scores, MODEL)).decode().split("\n")
 
 
 def test_words_of_a_small_dictionary() -> None:
@@ -200,8 +179,8 @@ def test_no_tables_lead_beyond_their_ends(text: bytes, seed: int) -> None:
     words[::2] &= np.uint64(2**24 + 3)
     text += "一二三四五六七八九十".encode() * 9
     with np.errstate(all="ignore"):
-        lines = compiled.cut_lines(text, words, model[:100], model)
-    assert lines.replace(b"\n", b"") == compiled.word_lines(text).replace(b"\n", b"")
+        made = compiled.cut(text, words.tobytes(), model[:100].tobytes(), model.tobytes())
+    assert made.replace(b"\n", b"") == text.replace(b"\n", b"")
 
 
 def test_memory_that_is_not_aligned() -> None:
@@ -232,13 +211,12 @@ BAD: list[tuple[str, tuple[Any, ...]]] = [
     ("sign", ([], ROWS, bytes(4), 0, 0)),
     ("sign", ([], ROWS, STARTS, 66, 0)),
     ("sign", ([], ROWS, STARTS, -1, 0)),
-    ("plain_chinese", ()),
-    ("cut_lines", (b"", ROWS, ROWS, ROWS)),
-    ("cut_lines", (b"", WORDS[:-8], ROWS, MODEL)),
-    ("cut_lines", (b"", WORDS + ROWS, ROWS, MODEL)),
-    ("cut_lines", (b"", WORDS[:-1], ROWS, MODEL)),
-    ("cut_lines", (b"", WORDS, ROWS[:8], MODEL)),
-    ("cut_lines", (b"", WORDS, ROWS, MODEL[:-8])),
+    ("cut", (b"", ROWS, ROWS, ROWS)),
+    ("cut", (b"", WORDS[:-8], ROWS, MODEL)),
+    ("cut", (b"", WORDS + ROWS, ROWS, MODEL)),
+    ("cut", (b"", WORDS[:-1], ROWS, MODEL)),
+    ("cut", (b"", WORDS, ROWS[:8], MODEL)),
+    ("cut", (b"", WORDS, ROWS, MODEL[:-8])),
     ("dictionary", (b"", 0)),
     ("dictionary", (b"", 25)),
     ("dictionary", (b"\n", 9)),
@@ -246,8 +224,6 @@ BAD: list[tuple[str, tuple[Any, ...]]] = [
     ("dictionary", ("一二 -1 n".encode(), 9)),
     ("dictionary", ("一二 16777216".encode(), 9)),
     ("dictionary", ("一二三四 1".encode(), 1)),
-    ("hash_lines", ()),
-    ("hash_lines", (b"", b"")),
 ]
 
 
@@ -260,7 +236,7 @@ def test_what_does_not_fit_is_refused(name: str, given: tuple[Any, ...]) -> None
 @pytest.mark.parametrize("given", ["text", None, 3])
 def test_what_is_no_memory_is_refused(given: Any) -> None:
     with pytest.raises(TypeError):
-        compiled.hash_lines(given)  # type: ignore[union-attr]
+        compiled.overlap(given, given)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tiers import slow
 
 from scrapy_neardup import native
 from scrapy_neardup.text import tokens
-from scrapy_neardup.text.tokens import FIRST, LAST, Segmenter, by_jieba, load_tables, segmenter, tokenize
+from scrapy_neardup.text.tokens import FIRST, LAST, Segmenter, by_jieba, load_tables, segmenter, tokenize, word_lines
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
@@ -64,7 +64,7 @@ each = pytest.mark.parametrize("name", ["compiled", "jieba"])
 
 
 def words_of(name: str, run: str) -> list[str]:
-    return made(name)(run.encode()).decode().split("\n")
+    return word_lines(made(name)(run.encode())).decode().split("\n")
 
 
 @each
@@ -118,7 +118,7 @@ def test_what_is_between_runs_stays(name: str, examples: int) -> None:
     def try_one(pairs: list[tuple[str, str]], first: str) -> None:
         parts = [first, *(part for pair in pairs for part in pair)]
         expected = [word for n, part in enumerate(parts) for word in (jieba.lcut(part) if n % 2 else part.split())]
-        assert made(name)("".join(parts).encode()).decode().split("\n") == expected
+        assert words_of(name, "".join(parts)) == expected
 
     try_one()
 

@@ -103,7 +103,7 @@ def one_by_one(text: str) -> list[str]:
     for run in re.findall(f"[{_HAN}]+|[{_UNSPACED}]+|(?:(?![_{_HAN}{_UNSPACED}])[\\w{marks()}])+", normalize(text)):
         if re.match(f"[{_HAN}]", run):
             for part in re.findall(f"[{_KNOWN}]+|.", run):
-                found += segmenter()(part.encode()).decode().split("\n")
+                found += segmenter()(part.encode()).decode().split()
         elif re.match(f"[{_UNSPACED}]", run) and len(run) > 2:
             found += map("".join, pairwise(run))
         else:

@@ -12,15 +12,12 @@ import mmh3
 import numpy as np
 import numpy.typing as npt
 
-from .. import native
-
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 # Odd, so that multiplication is invertible; the first is 2^64 over the golden ratio, the second is rrmxmx's.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIXER = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
-_STORED = np.dtype("<u8")
 
 
 def hash_tokens(tokens: Sequence[str | bytes]) -> Hashes:
@@ -28,19 +25,8 @@ def hash_tokens(tokens: Sequence[str | bytes]) -> Hashes:
 
     No tokens give an array of shape (0, 2).
     """
-    return hashes_in(b"".join(map(mmh3.hash_bytes, tokens))).reshape(-1, 2)
-
-
-def hash_lines(lines: bytes) -> Hashes:
-    """Hash tokens as `hash_tokens` does. `lines` has the tokens in UTF-8, one on each line."""
-    if native.compiled:
-        return hashes_in(native.compiled.hash_lines(lines)).reshape(-1, 2)
-    return hash_tokens(lines.split(b"\n") if lines else ())
-
-
-def hashes_in(data: bytes) -> Hashes:
-    """Decode 64-bit hashes from little-endian bytes, 8 bytes for each hash."""
-    return np.frombuffer(data, _STORED).astype(np.uint64, copy=False)
+    hashes = np.frombuffer(b"".join(map(mmh3.hash_bytes, tokens)), "<u8")
+    return hashes.astype(np.uint64, copy=False).reshape(-1, 2)
 
 
 def hash_text(text: str) -> int:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import native
-from .hashes import MULTIPLIER, Hashes, chain, counted, distinct, hash_bytes, hash_lines, hash_text, shingles
+from .hashes import MULTIPLIER, Hashes, chain, counted, distinct, hash_bytes, hash_text, hash_tokens, shingles
 from .imatch import NO_TERMS, Terms, imatch
 from .shingles import BINS, CODES, FIGURES, WIDTH, Sketch, minima, super_shingles
 from .simhash import simhash_counted
@@ -47,7 +47,7 @@ class Source(NamedTuple):
     """The parts that a record is made of."""
 
     text: bytes
-    """The tokens in UTF-8, one on each line. The compiled part also takes ASCII text as it is."""
+    """The tokens in UTF-8, one on each line. The compiled part also takes what `tokens.spaced` returns."""
     site: bytes = b""
     """The host; b"" if it is unknown."""
     facts: bytes = b""
@@ -115,7 +115,8 @@ def make(sources: Sequence[Source], wanted: Wanted) -> list[bytes]:
 
 def _made(source: Source, wanted: Wanted) -> bytes:
     lines = source.text
-    rows = hash_lines(lines)
+    tokens = lines.split()
+    rows = hash_tokens(tokens)
     words, counts = counted(rows)
     names, terms = shingles(rows, WIDTH), (wanted.terms or NO_TERMS).among(words)
     digest = hash_bytes(lines) if lines else 0
@@ -129,7 +130,8 @@ def _made(source: Source, wanted: Wanted) -> bytes:
         SHINGLE: super_shingles(names, BANDS, ROWS) or (salt(SHINGLE),) * BANDS,
     }  # the key of a salt is 0
     is_wanted = {EXACT: wanted.exact, IMATCH: wanted.digests, SIMHASH: wanted.simhash, SHINGLE: wanted.shingle}
-    sketch = make_sketch(len(rows), names, figures_of(rows, lines))
+    figures = rows[[token[:1].isdigit() for token in tokens], 0] if tokens else rows[:, 0]
+    sketch = make_sketch(len(rows), names, figures)
     return encode({n: values for n, values in found.items() if is_wanted[n]}, sketch, source.layout, source.facts)
 
 
@@ -138,11 +140,6 @@ def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
     smallest, sample = minima(shingles, BINS), distinct(figures >> np.uint64(48)).astype(">u2")
     codes = ((smallest % np.uint64(CODES)).astype(np.uint8) + np.uint8(1)) * (smallest > 0)
     return Sketch(tokens, len(shingles), len(sample), codes.tobytes(), sample[:FIGURES].tobytes())
-
-
-def figures_of(rows: Hashes, lines: bytes) -> Hashes:
-    """Return the hashes of the figures in a text, given its tokens, one on each line, and their hashes (n, 2)."""
-    return rows[[each[:1].isdigit() for each in lines.split(b"\n")], 0] if lines else rows[:, 0]
 
 
 def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: int = 0, facts: bytes = b"") -> bytes:

@@ -26,16 +26,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .. import native
 from .kinds import NEWEST
 
 Integers: TypeAlias = npt.NDArray[np.uint64]
 Place: TypeAlias = int | str
 """The number of a row, or its key until it has a number."""
-Posted: TypeAlias = tuple[int, "array[int]", int | None]
-"""The number of a row, its keys, of which 0 is none, and its SimHash or None."""
 Asked: TypeAlias = tuple[Mapping[int, int], int | None, int]
 """Keys, each with the maximum number of its rows; a SimHash or None, and the maximum Hamming distance from it."""
+Posted: TypeAlias = tuple[int, "array[int]", int | None]
+"""The number of a row, its keys, of which 0 is none, and its SimHash or None."""
 
 BLOCKS, BLOCK_BITS = 4, 16
 SLOT_BITS, KEY_BITS, NEAR_BITS = 28, 35, 33
@@ -45,7 +44,41 @@ RATIO = 4  # a level is merged with an earlier one up to this many times as larg
 CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
 _NEAR = 1 << 63
-_SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
+_SLOTS, _REST = np.uint64(MOST - 1), np.uint64((1 << 45) - 1)  # the bits of a slot; those after a block
+
+
+class Probes(NamedTuple):
+    """What to look up in each level, with an item for each key and for each posting of a near SimHash."""
+
+    asked: list[tuple[int, int | None]]
+    """The place of the question, and its key or None."""
+    columns: Integers
+    """Eight rows: the posting of the key, or that of the SimHash in a block; the lowest entry that may answer; the one
+    around which to look for near ones; the highest that may answer; the SimHash; its maximum distance; the maximum
+    number of rows; 1 for a near SimHash and 0 for a key."""
+
+    @classmethod
+    def of(cls, questions: Sequence[Asked], nearest: int) -> Probes:
+        """Return the probes of questions."""
+        asked: list[tuple[int, int | None]] = [(at, key) for at, (keys, _, _) in enumerate(questions) for key in keys]
+        own = np.array([key for _, key in asked], np.uint64) >> np.uint64(64 - KEY_BITS) << np.uint64(SLOT_BITS)
+        most = np.array([each for keys, _, _ in questions for each in keys.values()], np.uint64)
+        parts = [_columns(own, own, _SLOTS, 0, 0, most, 0)]
+        for distance in {distance for _, simhash, distance in questions if simhash is not None}:
+            near = {at: each for at, (_, each, far) in enumerate(questions) if each is not None and far == distance}
+            simhashes, (blocks, bits) = np.array([*near.values()], np.uint64), _block_flips(distance)
+            own = block_postings(simhashes)[:, blocks]
+            parts.append(_columns(own, own ^ bits, _REST, simhashes[:, None], distance, nearest, 1))
+            asked += [(at, None) for at in near for _ in bits]
+        return cls(asked, np.concatenate(parts, axis=1))
+
+
+def _columns(own: Integers, looked_up: Integers, rest: np.uint64, *more: Integers | int) -> Integers:
+    """Return the columns of probes, given the bits in which the entries that answer may differ."""
+    made = np.empty((8, *own.shape), np.uint64)
+    for row, column in zip(made, (own, looked_up & ~rest, looked_up | _SLOTS, looked_up | rest, *more), strict=True):
+        row[...] = column
+    return made.reshape(8, -1)
 
 
 @dataclass(eq=False)
@@ -76,7 +109,7 @@ class Level:
         entries = keys >> np.uint64(64 - KEY_BITS) << np.uint64(SLOT_BITS) | slots
         near = np.array([slot for slot, (_, _, simhash) in enumerate(rows) if simhash is not None], np.intp)
         simhashes = np.array([simhash or 0 for _, _, simhash in rows], np.uint64)
-        own = near_postings(simhashes[near], BLOCKS - 1) | near.astype(np.uint64)[:, None]
+        own = block_postings(simhashes[near]) | near.astype(np.uint64)[:, None]
         entries = np.sort(np.append(entries[keys > 0], own))
         is_new = np.append(True, entries[1:] != entries[:-1])[: len(entries)]
         numbers = np.array([number for number, _, _ in rows], np.int64)
@@ -85,7 +118,7 @@ class Level:
     def has(self, rows: Sequence[Posted], slots: Sequence[int]) -> bool:
         """Return whether the level has all entries of these rows in these slots."""
         entries = Level.of(0, 0, rows).entries
-        wanted = entries & ~np.uint64(_SLOTS) | np.array(slots, np.uint64)[entries & np.uint64(_SLOTS)]
+        wanted = entries & ~_SLOTS | np.array(slots, np.uint64)[entries & _SLOTS]
         places = np.searchsorted(self.entries, wanted)
         return len(wanted) == 0 or bool(np.array_equal(self.entries[places.clip(max=len(self.entries) - 1)], wanted))
 
@@ -96,12 +129,43 @@ class Level:
             found = zlib.crc32(column.data, found)
         return found == (self.checksum or 0)
 
-    def find(self, probes: array[int]) -> list[list[int]]:
-        """Return triples of integers: the place of a probe, a row number, and its Hamming distance (see `_find`)."""
-        find = native.compiled.find if native.compiled else _find
-        found = find(self.entries, self.numbers, self.simhashes, probes)
-        triples: list[list[int]] = np.frombuffer(found, np.int64).reshape(-1, 3).tolist() if found else []
-        return triples
+    def find(self, probes: Integers) -> list[list[int]]:
+        """Return triples of integers: the place of a probe, a row number, and its Hamming distance.
+
+        The rows of a probe come nearest first, and the oldest first among equal distances.
+        """
+        if not len(self.entries):
+            return []
+        starts = self.entries.searchsorted(probes[1])
+        nearest = self.entries.take(starts, mode="clip")
+        of = ((probes[1] <= nearest) & (nearest <= probes[3])).nonzero()[0]
+        if not len(of):
+            return []  # most keys are not found
+        _, _, middle, last, _, _, most, is_near = probes[:, of]
+        middles, ends = (self.entries.searchsorted(each, "right") for each in (middle, last))
+        widths = np.where(is_near, max(CROWD, len(self) >> 14), most).astype(np.intp)
+        starts, ends = np.maximum(starts[of], middles - widths), np.minimum(ends, middles + widths)
+        counts = np.maximum(ends - starts, 0)  # below 0 in a damaged file
+        found: list[list[int]] = []
+        for part in np.array_split(np.arange(len(of)), 1 + counts.sum() // STEP):
+            found += self._rows(probes, of[part].repeat(counts[part]), _ranges(starts[part], counts[part])).tolist()
+        return found
+
+    def _rows(self, probes: Integers, of: npt.NDArray[np.intp], at: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+        """Return those triples of entries that answer their probes. `of` has the place of the probe of each entry."""
+        entries = self.entries[at]
+        slots = entries & _SLOTS
+        # Most entries fail here, without a look at the whole SimHash. Slots beyond are of a damaged file.
+        is_like = np.bitwise_count((entries ^ probes[0, of]) >> np.uint64(SLOT_BITS)) <= probes[5, of]
+        kept = is_like & (slots < len(self.numbers))
+        of, slots = of[kept], slots[kept]
+        far = np.bitwise_count(self.simhashes[slots] ^ probes[4, of]) * probes[7, of]
+        triples = np.stack([of, self.numbers[slots], far], axis=1, dtype=np.int64, casting="unsafe")
+        triples = triples[far <= probes[5, of]]
+        triples = triples[np.lexsort(triples.T[[1, 2, 0]])]
+        rank = np.arange(len(triples)) - triples[:, 0].searchsorted(triples[:, 0])
+        found: npt.NDArray[np.int64] = triples[rank < probes[6, triples[:, 0]]]
+        return found
 
     def count(self, key: int) -> int:
         """Return the number of rows that have a key."""
@@ -157,10 +221,10 @@ class RowIndex:
         If more rows have a near SimHash, the nearest are chosen; among equal distances, the oldest.
         """
         found: dict[int, Places] = {}
-        probes, of = probes_of(questions, nearest) if self.levels else (array("Q"), [])
+        asked, columns = Probes.of(questions if self.levels else (), nearest)
         for level in self.levels:
-            for probe, number, far in level.find(probes):
-                at, key = of[probe]
+            for probe, number, far in level.find(columns):
+                at, key = asked[probe]
                 keys, near = found.setdefault(at, Places({}, {}))
                 if key is None:
                     near[number] = far
@@ -336,7 +400,7 @@ def merged_columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
     arrays = [level.entries for level in levels]
     most = max(arrays, key=len)
     step = max(1, STEP * len(most) // max(1, sum(map(len, arrays))))
-    cuts = most[step::step] & ~np.uint64(_SLOTS)
+    cuts = most[step::step] & ~_SLOTS
     ends = [np.append(np.searchsorted(each, cuts), len(each)).tolist() for each in arrays]
     shifts = np.cumsum([0, *map(len, levels)])[:-1].astype(np.uint64)
     starts = [0] * len(arrays)
@@ -348,33 +412,24 @@ def merged_columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
         starts = [*stops]
 
 
-def probes_of(questions: Sequence[Asked], nearest: int) -> tuple[array[int], list[tuple[int, int | None]]]:
-    """Return the probes of questions, and for each probe the place of its question, with the key or None."""
-    probes: list[int] = []
-    of: list[tuple[int, int | None]] = []
-    for at, (keys, simhash, distance) in enumerate(questions):
-        for key, most in keys.items():
-            probes += (_posting(key), most, 0, 0)
-            of.append((at, key))
-        if simhash is not None:
-            probes += (_NEAR, nearest, simhash, distance)
-            of.append((at, None))
-    return array("Q", probes), of
+def _ranges(starts: npt.NDArray[np.intp], counts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return the integers of ranges, one range after another."""
+    found: npt.NDArray[np.intp] = np.arange(counts.sum()) + (starts - counts.cumsum() + counts).repeat(counts)
+    return found
 
 
 def _posting(key: int) -> int:
     return key >> 64 - KEY_BITS << SLOT_BITS
 
 
-def near_postings(simhashes: Integers, distance: int) -> Integers:
-    """Return the postings to look up for near SimHashes: one row for each, one column for each block or near block."""
+def block_postings(simhashes: Integers) -> Integers:
+    """Return the postings of SimHashes: one row for each, one column for each block."""
     own = np.empty((len(simhashes), BLOCKS), np.uint64)
     for block in range(BLOCKS):
         turned = simhashes << np.uint64(BLOCK_BITS * block)
         turned |= simhashes >> np.uint64(64 - BLOCK_BITS * block) if block else turned
         own[:, block] = np.uint64(_NEAR | block << 61) | turned >> np.uint64(64 - NEAR_BITS) << np.uint64(SLOT_BITS)
-    blocks, bits = _block_flips(distance)
-    return own[:, blocks] ^ bits
+    return own
 
 
 @cache
@@ -391,34 +446,6 @@ def nearest_of(found: dict[Place, int], most: int) -> dict[Place, int]:
         return found
     kept = {*sorted(found, key=found.__getitem__)[:most]}
     return {place: far for place, far in found.items() if place in kept}
-
-
-def _find(entries: Integers, numbers: npt.NDArray[np.int64], simhashes: Integers, probes: array[int]) -> bytes:
-    """Find what probes ask for. Return triples of integers: the place of the probe, a row number, and its distance.
-
-    A probe is four integers: a posting, the maximum number of rows, a SimHash and the maximum Hamming distance from it.
-    The newest rows of a key come in ascending order, with distance 0. The posting of a near SimHash has only its first
-    bit. The nearest rows of each of its postings come nearest first, and the oldest first among equal distances. Slots
-    that do not exist, as in a damaged file, are passed over.
-    """
-    found = [np.zeros((0, 3), np.int64)]
-    crowd = max(CROWD, len(numbers) >> 14)
-    asked = np.frombuffer(probes, np.uint64).reshape(-1, 4).tolist()
-    for probe, (posting, most, simhash, distance) in enumerate(asked):
-        is_near = posting == _NEAR
-        some = near_postings(np.array([simhash], np.uint64), distance)[0].tolist() if is_near else [posting]
-        for each in some:
-            edges = [each & ~_REST, each | _SLOTS, each | _REST] if is_near else [each, each | _SLOTS, 0]
-            start, at, end = np.searchsorted(entries, np.array(edges, np.uint64)).tolist()
-            part = slice(max(start, at - crowd), min(end, at + crowd)) if is_near else slice(max(start, at - most), at)
-            slots = entries[part] & np.uint64(_SLOTS)
-            slots = slots[slots < len(numbers)]
-            far = np.bitwise_count(simhashes[slots] ^ np.uint64(simhash)) * is_near
-            if is_near:
-                order = np.lexsort((numbers[slots], far))[: min(most, int(np.count_nonzero(far <= distance)))]
-                slots, far = slots[order], far[order]
-            found.append(np.stack([np.full(len(slots), probe), numbers[slots], far], axis=1))
-    return np.concatenate(found).astype(np.int64).tobytes()
 
 
 def most_flips(distance: int) -> list[int]:

@@ -5,32 +5,25 @@ Those functions are used where it was not built: without a compiler at installat
 
 from __future__ import annotations
 
-from array import array
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
-VERSION = 8
-
-Array: TypeAlias = "bytes | array[int] | npt.NDArray[Any]"
-"""Bytes or a contiguous array. The functions raise ValueError if its size does not fit."""
+VERSION = 9
+_Array: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 
 
 class Compiled(Protocol):
-    """The compiled functions. `_native.c` and its headers name the Python twin of each."""
+    """The compiled functions. They raise ValueError if a size does not fit. The C files name the twin of each."""
 
     VERSION: int
 
-    def word_lines(self, text: bytes) -> bytes: ...
     def dictionary(self, lines: bytes, bits: int) -> tuple[bytes, int]: ...
-    def cut_lines(self, text: bytes, words: Array, scores: Array, model: Array) -> bytes: ...
-    def plain_chinese(self, text: bytes) -> bytes | None: ...
-    def class_lines(self, page: bytes) -> bytes: ...
-    def hash_lines(self, lines: bytes) -> bytes: ...
-    def overlap(self, a: Array, b: Array) -> tuple[int, int, int]: ...
-    def sign(self, sources: list[Any], terms: Array, starts: Array, digests: int, parts: int) -> list[bytes]: ...
-    def find(self, entries: Array, numbers: Array, simhashes: Array, probes: Array) -> bytes: ...
+    def cut(self, text: bytes, words: bytes, scores: bytes, model: bytes) -> bytes: ...
+    def overlap(self, a: bytes, b: bytes) -> tuple[int, int, int]: ...
+    def sign(self, sources: list[Any], terms: _Array, starts: _Array, digests: int, parts: int) -> list[bytes]: ...
 
 
 def _load() -> Compiled | None:

@@ -3,7 +3,21 @@
 enum { WIDTH = 3, BINS = 512, FIGURES = 16, BANDS = 12, ROWS = 2, LEXICONS = 64, MIN_TERMS = 8, FIRST = 15 };
 enum { EXACT = 1, SIMHASH = 2, SHINGLE = 4, PADDING = 64 };
 
+static unsigned char LETTERS[256]; /* each byte in lower case; a line end for bytes outside words */
+
+static void set_letters(void)
+{
+    for (int c = 0; c < 256; c++) {
+        int is_capital = c >= 'A' && c <= 'Z', is_small = c >= 'a' && c <= 'z', is_digit = c >= '0' && c <= '9';
+        LETTERS[c] = (unsigned char)(is_capital ? c + 'a' - 'A' : is_small || is_digit || c > 127 ? c : '\n');
+    }
+}
+
 static const uint64_t MULTIPLIER = UINT64_C(0x9E3779B97F4A7C15);
+
+typedef struct {
+    uint64_t name, bits;
+} Row; /* the hash of a token */
 
 typedef struct {
     uint32_t tokens, shingles, figures;
@@ -39,6 +53,55 @@ static uint64_t mix(uint64_t value)
 {
     value = (value ^ value >> 32) * UINT64_C(0xD6E8FEB86659FD93);
     return value ^ value >> 32;
+}
+
+static uint64_t rotated(uint64_t value, int by)
+{
+    return value << by | value >> (64 - by);
+}
+
+static uint64_t murmur_end(uint64_t value)
+{
+    value = (value ^ value >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
+    value = (value ^ value >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
+    return value ^ value >> 33;
+}
+
+/* Load 0 to 15 bytes into two integers, padded with 0. `readable` is the number of bytes that may be read. */
+static Row load_few(const char *data, Py_ssize_t size, Py_ssize_t readable)
+{
+    Row row = {0, 0};
+    if (readable < (Py_ssize_t)sizeof(Row)) {
+        memcpy(&row, data, (size_t)size);
+        return row;
+    }
+    memcpy(&row, data, sizeof(Row)); /* faster than reading the exact size */
+    row.name &= size < 8 ? (UINT64_C(1) << 8 * size) - 1 : ~UINT64_C(0);
+    row.bits &= size < 8 ? 0 : (UINT64_C(1) << 8 * (size - 8)) - 1;
+    return row;
+}
+
+/* mmh3.hash_bytes: MurmurHash3, x64, 128 bits, seed 0. By Austin Appleby, in the public domain. */
+static Row murmur(const char *data, Py_ssize_t size, Py_ssize_t readable)
+{
+    const uint64_t one = UINT64_C(0x87C37B91114253D5), two = UINT64_C(0x4CF5AD432745937F);
+    Py_ssize_t whole = size / 16 * 16;
+    Row hash = {0, 0}, rest = load_few(data + whole, size - whole, readable - whole);
+    for (Py_ssize_t i = 0; i < whole; i += 16) {
+        hash.name ^= rotated(load(data + i, 0) * one, 31) * two;
+        hash.name = (rotated(hash.name, 27) + hash.bits) * 5 + 0x52DCE729;
+        hash.bits ^= rotated(load(data + i, 1) * two, 33) * one;
+        hash.bits = (rotated(hash.bits, 31) + hash.name) * 5 + 0x38495AB5;
+    }
+    hash.name ^= rotated(rest.name * one, 31) * two ^ (uint64_t)size;
+    hash.bits ^= rotated(rest.bits * two, 33) * one ^ (uint64_t)size;
+    hash.name += hash.bits;
+    hash.bits += hash.name;
+    hash.name = murmur_end(hash.name);
+    hash.bits = murmur_end(hash.bits);
+    hash.name += hash.bits;
+    hash.bits += hash.name;
+    return hash;
 }
 
 static uint64_t hashed(const char *data, Py_ssize_t size)
@@ -77,7 +140,7 @@ static uint32_t slot(uint64_t hash, uint32_t mask, const Scratch *s)
     return (uint32_t)(hash * s->seed >> 32) & mask;
 }
 
-/* tokens.word_lines and hashes.hash_lines. Also note the first bits of the hashes of figures. */
+/* tokens.word_lines and hashes.hash_tokens. Also note the first bits of the hashes of figures. */
 static uint32_t find_words(const unsigned char *text, Py_ssize_t *size, Scratch *s)
 {
     const unsigned char *end = text + *size;
@@ -182,7 +245,7 @@ static void keep_least(uint64_t *least, uint64_t hash)
     *least = *least && *least < hash ? *least : hash;
 }
 
-/* hashes.shingles and minhash.minima, for the codes and for the keys. Return the number of distinct shingles. */
+/* hashes.shingles and shingles.minima, for the codes and for the keys. Return the number of distinct shingles. */
 static uint32_t shingles(uint32_t tokens, uint32_t mask, uint64_t *bins, uint64_t *smallest, Scratch *s)
 {
     uint32_t width = tokens < WIDTH ? tokens : WIDTH, distinct = 0;
@@ -205,7 +268,7 @@ static uint32_t shingles(uint32_t tokens, uint32_t mask, uint64_t *bins, uint64_
     return distinct;
 }
 
-/* minhash.super_shingles */
+/* shingles.super_shingles */
 static void super_shingles(const uint64_t *smallest, uint64_t *keys)
 {
     uint64_t full[BANDS * ROWS];
@@ -333,14 +396,16 @@ static PyObject *sign(PyObject *module, PyObject *args)
     return made;
 }
 
-/* sketch.overlap */
-static PyObject *overlap(Call *call)
+/* shingles.overlap: overlap(a, b) */
+static PyObject *overlap(PyObject *module, PyObject *args)
 {
-    const unsigned char *a = call->data[0].buf, *b = call->data[1].buf;
+    const unsigned char *a, *b;
+    Py_ssize_t size, other;
     int any = 0, both = 0, equal = 0;
-    if (call->sizes[0] != call->sizes[1] && !fail("two sketches differ in length"))
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y#y#", &a, &size, &b, &other) || (size != other && !fail("two sketches differ in length")))
         return NULL;
-    for (Py_ssize_t i = 0; i < call->sizes[0]; i++) {
+    for (Py_ssize_t i = 0; i < size; i++) {
         any += (a[i] | b[i]) != 0;
         both += (a[i] != 0) & (b[i] != 0);
         equal += (a[i] != 0) & (a[i] == b[i]);

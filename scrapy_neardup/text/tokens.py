@@ -42,7 +42,7 @@ _ASCII = bytes(range(128))
 _ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
 _STATES = "BEMS"  # of a character in a word: first, last, middle, single; in the order of jieba's ties
 _UNSEEN = -3.14e100  # jieba.finalseg.MIN_FLOAT
-_SAYS = np.uint64((1 << 24) - 1)  # see native/dictionary.h
+_SAYS = np.uint64((1 << 24) - 1)  # see native/chinese.h
 
 
 def normalize(text: str) -> str:
@@ -92,14 +92,15 @@ def _beginning() -> re.Pattern[str]:
 
 def token_lines(text: str) -> bytes:
     """Return the words of `text` as `tokenize` does, but in UTF-8, one on each line; b"" if there are no words."""
+    return word_lines(spaced(text))
+
+
+def spaced(text: str) -> bytes:
+    """Return the words of `text` in UTF-8 with ASCII separators between them. Capitals are left in ASCII text only."""
     if text.isascii():
-        return word_lines(text.encode())
-    # A shortcut for Chinese with common punctuation, in a third of the time. None for other text.
-    plain = native.compiled.plain_chinese(text.encode(errors="surrogatepass")) if native.compiled else None
-    if plain is None:
-        text = _spaced(normalize(text))
-        plain = text.encode()
-    return segmenter()(plain) if _RUNS.search(text) else word_lines(plain)
+        return text.encode()
+    text = _spaced(normalize(text))
+    return segmenter()(text.encode()) if _RUNS.search(text) else text.encode()
 
 
 def _spaced(normal: str) -> str:
@@ -138,21 +139,17 @@ def marks() -> str:
 
 
 def word_lines(text: bytes) -> bytes:
-    """Return the words of a UTF-8 text without Chinese, one on each line. All separators in the text must be ASCII.
+    """Return the words of a UTF-8 text, one on each line. All separators in the text must be ASCII.
 
     Only ASCII letters are changed to lower case.
     """
-    return native.compiled.word_lines(text) if native.compiled else b"\n".join(text.translate(_ASCII_WORDS).split())
+    return b"\n".join(text.translate(_ASCII_WORDS).split())
 
 
 # Chinese
 
 Segmenter = Callable[[bytes], bytes]
-"""A function that returns the words of a text, one on each line; both in UTF-8.
-
-Between runs of Han characters, the text consists of words, with ASCII separators around each word. Only ASCII letters
-are changed to lower case.
-"""
+"""A function that puts line ends around each word of the runs of Han characters in a UTF-8 text."""
 
 
 @cache
@@ -160,7 +157,7 @@ def segmenter() -> Segmenter:
     """Return the compiled segmenter of Chinese, or else jieba, with a warning if its dictionary has another format."""
     if native.compiled:
         try:
-            cut, tables = native.compiled.cut_lines, load_tables(native.compiled)
+            cut, tables = native.compiled.cut, load_tables(native.compiled)
             return lambda text: cut(text, *tables)
         except ValueError as error:
             warnings.warn(f"the compiled part can't cut Chinese: {error}", RuntimeWarning, stacklevel=2)
@@ -181,13 +178,12 @@ def by_jieba() -> Segmenter:
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
 
-    def lines(text: bytes) -> bytes:
-        words: list[bytes] = []
-        for place, part in enumerate(_RUNS.split(text.decode())):
-            words += map(str.encode, tokenizer.cut(part)) if place % 2 else word_lines(part.encode()).split()
-        return b"\n".join(words)
+    def cut(text: bytes) -> bytes:
+        parts = _RUNS.split(text.decode())
+        parts[1::2] = ["\n".join(["", *tokenizer.cut(run), ""]) for run in parts[1::2]]
+        return "".join(parts).encode()
 
-    return lines
+    return cut
 
 
 def path_of(name: str) -> Path:
@@ -200,7 +196,7 @@ def path_of(name: str) -> Path:
 
 
 def load_tables(compiled: native.Compiled) -> tuple[bytes, bytes, bytes]:
-    """Return jieba's words, their scores and its model, about 9 MB: the arguments of `Compiled.cut_lines`.
+    """Return jieba's words, their scores and its model, about 9 MB: the arguments of `Compiled.cut`.
 
     Raise ValueError if the dictionary has an unknown format.
     """
