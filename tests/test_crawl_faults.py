@@ -64,7 +64,7 @@ class DamagedRows:
 
     def __init__(self, crawler):
         self.store = crawler.settings["NEARDUP_STORE"]
-        self.kind = crawler.settings.get("DAMAGED", "text")  # the keys of visits are blobs
+        self.kind = crawler.settings.get("DAMAGED", "integer")  # the keys of visits are blobs
         self.done = False
 
     from_crawler = classmethod(lambda cls, crawler: cls(crawler))
@@ -72,8 +72,7 @@ class DamagedRows:
     def process_item(self, item):
         if not self.done:
             with closing(sqlite3.connect(self.store)) as db, db:
-                of_kind = "typeof(key) = ? AND (typeof(key) = 'blob' OR key LIKE 'document/%')"
-                db.execute(f"UPDATE neardup SET value = zeroblob(50) WHERE {of_kind}", (self.kind,))
+                db.execute("UPDATE neardup SET value = zeroblob(50) WHERE typeof(key) = ?", (self.kind,))
             self.done = True
         return item
 

@@ -16,8 +16,8 @@ from tiers import some
 from scrapy_neardup import native
 from scrapy_neardup.fingerprints.simhash import hamming
 from scrapy_neardup.index import row_index
-from scrapy_neardup.index.level_files import LevelFiles, read_level
-from scrapy_neardup.index.row_index import Asked, Level, Place, Places, RowIndex
+from scrapy_neardup.index.row_index import Asked, Level, Places, RowIndex
+from scrapy_neardup.store.local.stored_index import LevelFiles, read_level
 
 # Each has other first bits, which are all that an index keeps of a key.
 KEYS = [1, 2**64 - 1, 1 << 29, 1 << 63, (1 << 63) - 1, *(random.Random(n).getrandbits(64) for n in range(3))]
@@ -35,17 +35,18 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 class Model:
-    """All rows in a list, which is tried from end to end."""
+    """All rows in a list, the oldest first, which is tried from end to end."""
 
     def __init__(self) -> None:
-        self.sealed: list[tuple[int, list[int], int | None]] = []
-        self.tail: list[tuple[Place, list[int], int | None]] = []
+        self.rows: list[tuple[int, list[int], int | None]] = []
 
     def find(self, question: Asked) -> Places:
         keys, simhash, distance = question
-        rows = [*sorted(self.sealed, key=lambda row: row[0]), *self.tail]
-        by_key = {key: [place for place, has, _ in rows if key in has][-most:] for key, most in keys.items()}
-        far = {place: hamming(simhash, own) for place, _, own in rows if simhash is not None and own is not None}
+        by_key = {
+            key: [*dict.fromkeys(place for place, has, _ in self.rows if key in has)][-most:]
+            for key, most in keys.items()
+        }
+        far = {place: hamming(simhash, own) for place, _, own in self.rows if simhash is not None and own is not None}
         near = {place: distance_of for place, distance_of in far.items() if distance_of <= distance}
         kept = sorted(near, key=near.__getitem__)[:3]
         return Places(
@@ -53,7 +54,7 @@ class Model:
         )
 
     def count(self, key: int) -> int:
-        return sum(key in keys for _, keys, _ in (*self.sealed, *self.tail))
+        return sum(key in keys for _, keys, _ in self.rows)
 
 
 BITS = st.sets(st.integers(0, 63), max_size=8)
@@ -62,7 +63,7 @@ ROWS = st.tuples(st.lists(st.sampled_from(KEYS), max_size=4, unique=True), st.no
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), ROWS),
-        st.tuples(st.sampled_from(["number", "number all", "remove", "more", "grow", "skip"]), st.integers(0, 9)),
+        st.tuples(st.sampled_from(["more", "grow", "skip"]), st.integers(0, 9)),
     ),
     max_size=60,
 )
@@ -75,48 +76,22 @@ class Trial:
 
     def __init__(self) -> None:
         self.index, self.model = RowIndex(), Model()
-        self.last = self.added = 0
-
-    def add(self, row: tuple[list[int], int | None], key: str = "") -> None:
-        self.added += 1
-        place = key or f"k{self.added}"
-        self.index.add(place, *row)
-        if row[0] or row[1] is not None:
-            self.model.tail.append((place, *row))
+        self.last = 0
 
     def step(self, name: str, at: Any) -> None:
-        waiting = [*dict.fromkeys(place for place, *_ in self.model.tail if isinstance(place, str))]
         if name == "add":
-            self.add(at)
+            self.add(len(self.model.rows) << 33 | 1, *at)
+        elif name == "more" and self.model.rows:
+            self.add(self.model.rows[at % len(self.model.rows)][0], [1 << 41], None)
         elif name == "grow":
-            self.grow()
+            self.index.grow(self.last)
         elif name == "skip":
             self.last += at  # rows without postings
-        elif name == "number all":
-            for key in waiting:
-                self.number(key)
-        elif waiting:
-            key = waiting[at % len(waiting)]
-            {"number": self.number, "remove": self.remove, "more": self.more}[name](key)
 
-    def number(self, key: str) -> None:
+    def add(self, place: int, keys: list[int], simhash: int | None) -> None:
         self.last += 1
-        assert self.index.number(key, self.last)
-        assert not self.index.number(key, self.last)
-        self.model.tail = [(self.last if row[0] == key else row[0], *row[1:]) for row in self.model.tail]
-
-    def remove(self, key: str) -> None:
-        self.index.remove(key)
-        self.model.tail = [row for row in self.model.tail if row[0] != key]
-
-    def more(self, key: str) -> None:
-        self.add(([1 << 41], None), key)
-
-    def grow(self) -> None:
-        self.index.grow(self.last)
-        if self.index.last == self.last:
-            self.model.sealed += [row for row in self.model.tail if isinstance(row[0], int)]  # type: ignore[misc]
-            self.model.tail = [row for row in self.model.tail if isinstance(row[0], str)]
+        self.index.add(place, keys, simhash)
+        self.model.rows.append((place, keys, simhash))
 
     def asked(self, questions: list[Asked]) -> None:
         expected = [self.model.find(question) for question in questions]
@@ -141,8 +116,6 @@ def test_it_finds_what_trying_all_finds(
             if number % 10 == 0:
                 trial.asked(questions)
         trial.asked(questions)
-        trial.index.end()  # adopts what was merged
-        trial.asked(questions)
 
 
 @is_built
@@ -152,10 +125,9 @@ def test_it_finds_what_trying_all_finds(
 )
 def test_compiled_and_not_give_the_same_bytes(rows: list[Any], questions: list[Asked], damage: int) -> None:
     level = level_of(rows)
-    level.numbers = level.numbers[: damage or None]  # slots beyond are passed over
-    level.simhashes = level.simhashes[: damage or None]
+    level.simhashes = level.simhashes[: damage or None]  # slots beyond are passed over
     probes, _ = row_index.probes_of(questions, 2)
-    arrays = level.entries, level.numbers, level.simhashes, probes
+    arrays = level.entries, level.simhashes, probes
     assert native.compiled
     assert native.compiled.find(*arrays) == row_index._find(*arrays)
 
@@ -171,7 +143,7 @@ def merged(levels: list[Level]) -> Level:
 
 
 def columns(level: Level) -> list[list[int]]:
-    return [column.tolist() for column in (level.numbers, level.simhashes, level.entries)]
+    return [column.tolist() for column in (level.places, level.simhashes, level.entries)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -213,7 +185,7 @@ def index_of(values: list[int]) -> RowIndex:
     return index
 
 
-def near(index: RowIndex, value: int, distance: int, most: int = 10**6) -> dict[Place, int]:
+def near(index: RowIndex, value: int, distance: int, most: int = 10**6) -> dict[int, int]:
     [places] = index.find([({}, value, distance)], nearest=most)
     return places.near
 
@@ -237,27 +209,28 @@ def test_of_a_crowd_the_nearest_and_newest_are_looked_at(way: str) -> None:
     assert near(index, 1, 0, 9) == dict.fromkeys(range(2 * crowd + 1, 2 * crowd + 4), 0)
 
 
-def test_answers_do_not_depend_on_when_a_merge_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels_are_merged_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_index, "TAIL", 10)
+    monkeypatch.setattr(row_index, "MERGED", 50)
     index, sizes = RowIndex(), []
     for number in range(1, 101):
         index.add(number, [number << 40], None)
         index.grow(number)
         sizes.append([len(level) for level in index.levels])
-    index.end()
-    merged = [[20, 10], [30, 10], [40, 10], [50, 10], [50, 10, 10], [70, 10], [70, 10, 10], [90, 10]]
-    assert sizes[29::10] == merged  # what was merged is adopted when the next level is made
+    assert sizes[9::20] == [[10], [30], [40, 10], [40, 30], [40, 40, 10]]
 
 
 def test_removed_rows_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_index, "TAIL", 10)
     index = RowIndex()
-    index.add("kept", [7], 7)
+    index.add(-1, [1 << 60], 1 << 60)
     for number in range(1000):
-        index.add(f"k{number}", [number], number)
-        index.remove(f"k{number}")
+        index.add(number, [number << 30], number)
+        index.remove(number)
     assert index.tail < 30
-    assert index.find([({7: 5}, 7, 0)]) == [Places({7: ["kept"]}, {"kept": 0})]
+    index.grow(10)
+    assert index.find([({1 << 60: 5}, 1 << 60, 0)]) == [Places({1 << 60: [-1]}, {-1: 0})]
+    assert [len(level) for level in index.levels] == [1]
 
 
 # Files
@@ -321,7 +294,7 @@ def test_those_are_read_that_cover_most(files: LevelFiles) -> None:
 
 
 def test_no_level_is_written_that_is_damaged(files: LevelFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.index.level_files.CHECKED", 0)
+    monkeypatch.setattr("scrapy_neardup.store.local.stored_index.CHECKED", 0)
     one, two = parts(10, 10)
     path = write(files, one).path
     assert path

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy.typing as npt
 
-VERSION = 8
+VERSION = 9
 
 Array: TypeAlias = "bytes | array[int] | npt.NDArray[Any]"
 """Bytes or a contiguous array. The functions raise ValueError if its size does not fit."""
@@ -30,7 +30,7 @@ class Compiled(Protocol):
     def hash_lines(self, lines: bytes) -> bytes: ...
     def overlap(self, a: Array, b: Array) -> tuple[int, int, int]: ...
     def sign(self, sources: list[Any], terms: Array, starts: Array, digests: int, parts: int) -> list[bytes]: ...
-    def find(self, entries: Array, numbers: Array, simhashes: Array, probes: Array) -> bytes: ...
+    def find(self, entries: Array, simhashes: Array, probes: Array) -> bytes: ...
 
 
 def _load() -> Compiled | None:

@@ -9,7 +9,7 @@ typedef struct {
 } Probe;
 
 typedef struct {
-    int64_t probe, number, far;
+    int64_t probe, slot, far;
 } Hit;
 
 typedef struct {
@@ -55,7 +55,7 @@ static int push(Hits *hits, Hit hit)
 /* Return whether a hit is nearer than another, or as near and older. */
 static int is_before(Hit one, Hit other)
 {
-    return one.far < other.far || (one.far == other.far && one.number < other.number);
+    return one.far < other.far || (one.far == other.far && one.slot < other.slot);
 }
 
 /* Add a hit among those from `begin` on, which are sorted and at most so many. */
@@ -85,7 +85,7 @@ static int find_key(Hits *hits, Py_ssize_t probe, const Probe *asked, Py_ssize_t
         start = end - (Py_ssize_t)asked->most;
     for (; start < end; start++) {
         uint64_t slot = load(data[0].buf, start) & SLOT;
-        if (slot < (uint64_t)hits->call->sizes[1] && !push(hits, (Hit){probe, (int64_t)load(data[1].buf, (Py_ssize_t)slot), 0}))
+        if (slot < (uint64_t)hits->call->sizes[1] && !push(hits, (Hit){probe, (int64_t)slot, 0}))
             return 0;
     }
     return 1;
@@ -105,8 +105,8 @@ static int find_near(Hits *hits, Py_ssize_t probe, const Probe *asked, Py_ssize_
         uint64_t entry = load(data[0].buf, start), slot = entry & SLOT;
         if ((uint64_t)ones_in((entry ^ own) >> SLOT_BITS) > asked->distance || slot >= slots)
             continue; /* most entries, without a look at the whole SimHash */
-        far = (uint64_t)ones_in(load(data[2].buf, (Py_ssize_t)slot) ^ asked->simhash);
-        Hit hit = {probe, (int64_t)load(data[1].buf, (Py_ssize_t)slot), (int64_t)far};
+        far = (uint64_t)ones_in(load(data[1].buf, (Py_ssize_t)slot) ^ asked->simhash);
+        Hit hit = {probe, (int64_t)slot, (int64_t)far};
         if (far <= asked->distance && !push_nearest(hits, begin, asked->most, hit))
             return 0;
     }
@@ -157,11 +157,9 @@ static int find_all_near(Hits *hits, Py_ssize_t probe, Probe asked)
 static PyObject *find(Call *call)
 {
     Hits hits = {call, 0, 0};
-    if (call->sizes[1] != call->sizes[2] && !fail("a row has one number and one SimHash"))
-        return NULL;
-    for (Py_ssize_t probe = 0; probe < call->sizes[3] / 4; probe++) {
+    for (Py_ssize_t probe = 0; probe < call->sizes[2] / 4; probe++) {
         Probe asked;
-        memcpy(&asked, (const char *)call->data[3].buf + probe * (Py_ssize_t)sizeof(Probe), sizeof(Probe));
+        memcpy(&asked, (const char *)call->data[2].buf + probe * (Py_ssize_t)sizeof(Probe), sizeof(Probe));
         if (!(asked.posting & NEAR ? find_all_near(&hits, probe, asked) : find_posting(&hits, probe, &asked)))
             return NULL;
     }

@@ -14,6 +14,7 @@ run code. The body is a list of the fields in `FIELDS`, or a map for the kind `m
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 import time
@@ -40,9 +41,8 @@ from ..text.urls import canonical_url, host
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
 MADE = "meta/made"
 """The key of the record of the store."""
-COUNTED = {"document": ("document/", "document0"), "visit": ("visit/", "visit/80")}
-"""The first key and the end of the documents, and of the visits of URLs."""
-FORMAT = 14  # the version of the rows and their fields
+CODE, PLACE = 4, 8  # bytes of the code of a run, of a place
+FORMAT = 15  # the version of the rows and their fields
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "stats", "writer"),
     DOCUMENT: ("url", "title", "first_seen", "record", "label", "sample"),
@@ -152,6 +152,37 @@ def place_of(id: str) -> tuple[str, int]:
     """Return the run and the row number in an id `RUN/NUMBER`. Raise ValueError for an invalid id."""
     run, _, number = id.rpartition("/")
     return run, int(number, 16)
+
+
+@cache
+def code(run: str) -> bytes:
+    """Return the code of a run: 4 bytes of a hash of its id. Two runs of a store can't have the same code."""
+    return hashlib.blake2b(run.encode(), digest_size=CODE).digest()
+
+
+def place(key: str) -> bytes:
+    """Return the place of the row of a document or visit, 8 bytes. Raise struct.error if its number is too high.
+
+    Of a document, this is the code of its run and its number there; of a visit its hash, in which bit 31 is set.
+    """
+    kind, _, id = key.partition("/")
+    if kind == VISIT:
+        return bytes.fromhex(id)
+    run, number = place_of(id)
+    return code(run) + struct.pack(">i", number)
+
+
+def indexed(place: bytes) -> int:
+    """Return a place as a signed integer, as an index in RAM has it."""
+    return int.from_bytes(place, "big", signed=True)
+
+
+def key_at(place: bytes, runs: Mapping[bytes, str]) -> str:
+    """Return the key of the row at a place, given the runs by code. An unknown run is named by its code."""
+    if place[CODE] > 0x7F:
+        return f"{VISIT}/{place.hex()}"
+    run = runs.get(place[:CODE], place[:CODE].hex())
+    return f"{DOCUMENT}/{run}/{int.from_bytes(place[CODE:], 'big'):06x}"
 
 
 def run_of(id: str) -> str:

@@ -29,11 +29,10 @@ from ...index.row_index import flips, most_flips
 from ...signature import Visit
 from .. import records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, index_key, kind_of, place_of, run_of
-from .connection import Operation, Server, code, logger, store_errors
+from ..records import CODE, DOCUMENT, HOST, META, PLACE, RUN, VISIT, code, id_of, index_key, key_at, kind_of, run_of
+from .connection import Operation, Server, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
-CODE, PLACE = 4, 8  # bytes of a run's code and a place
 MANY = 255  # the maximum number of rows of a key that the script returns, sent as one byte
 AT_ONCE = 500  # rows to read at a time
 NEWS = 2000  # entries of the stream to read at a time
@@ -69,7 +68,7 @@ class RedisBackend(Server):
         keys = list(keys)
         with store_errors(self.name):
             named = [key for key in keys if kind_of(key) in NAMED]
-            places = (place(key) for key in keys if kind_of(key) not in NAMED)
+            places = (records.place(key) for key in keys if kind_of(key) not in NAMED)
             return [*self._get_named(named), *self._rows_at(places)]
 
     def _get_named(self, keys: Sequence[str]) -> Iterator[Row]:
@@ -103,13 +102,12 @@ class RedisBackend(Server):
 
     def _key(self, place: bytes) -> str:
         """Return the key of the row at a place. Raise ValueError if its run is unknown."""
-        if place[CODE] > 0x7F:
-            return f"{VISIT}/{place.hex()}"
-        if place[:CODE] not in self._runs:
+        is_visit = place[CODE] > 0x7F
+        if not is_visit and place[:CODE] not in self._runs:
             self._runs = {code: run for run, code in self.names().items()}
-        if place[:CODE] not in self._runs:
+        if not is_visit and place[:CODE] not in self._runs:
             raise ValueError(f"no run has the code {place[:CODE].hex()}")
-        return f"{DOCUMENT}/{self._runs[place[:CODE]]}/{int.from_bytes(place[CODE:], 'big'):06x}"
+        return key_at(place, self._runs)
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
@@ -143,7 +141,7 @@ class RedisBackend(Server):
     ) -> list[Found]:
         with store_errors(self.name):
             holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
-            places = [*map(place, ahead)]
+            places = [*map(records.place, ahead)]
             told, answers = self._look([*map(_asked, questions, holds)], holds, b"".join(places))
             rows = self._decoded(told)
             found = [self._found(question, answer, rows) for question, answer in zip(questions, answers, strict=True)]
@@ -249,11 +247,6 @@ class RedisBackend(Server):
 # The arguments of the script
 
 
-def place(key: str) -> bytes:
-    """Return the place of the row with this key, as 8 bytes. Raise struct.error if the row number is too high."""
-    return bytes.fromhex(id_of(key)) if kind_of(key) == VISIT else _place(*place_of(id_of(key)))
-
-
 def _place(run: str, number: int) -> bytes:
     return code(run) + pack(">i", number)
 
@@ -267,7 +260,7 @@ def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     keys, simhash = entry.postings
     if isinstance(entry.record, Visit):
         keys = [*keys, index_key("run", run_of(entry.record.at))]
-    return place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
+    return records.place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
 
 
 def _deletion(entry: Entry) -> Operation:

@@ -10,12 +10,11 @@ refuses a call that arrives late, and a lease that is gone, or has too low a num
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from importlib.resources import files
 from threading import Event, Lock
 from typing import Any, cast
@@ -32,7 +31,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from ..interface import StoreError
-from ..records import DAMAGE, META, RUN
+from ..records import DAMAGE, META, RUN, code
 from .address import named
 
 VERSION = 4  # the version of the layout of keys and values
@@ -126,12 +125,6 @@ def namespaces(address: str) -> list[str]:
         keys = client.scan_iter(match=f"{{neardup:*:{VERSION}}}*", count=1000)
         names = {key.split(b":")[1] for key in keys}
     return sorted(unquote(name.decode(errors="replace")) for name in names)
-
-
-@cache
-def code(run: str) -> bytes:
-    """Return the code of a run: 4 bytes of a hash of its id. Two runs of a store can't have the same code."""
-    return hashlib.blake2b(run.encode(), digest_size=4).digest()
 
 
 class Server:
