@@ -165,8 +165,8 @@ def _verify_file(address: str, survey: Survey) -> None:
         for name, table in tables.items():
             survey.begin(name)
             for key, record in _records(watched(_rows_of_file(db, table), "rows")):
-                is_document = records.kind_of(key) == DOCUMENT and records.is_key(key)
-                survey.add(key, record, f" (its key in the file is {database.stored_key(key)})" if is_document else "")
+                has_place = records.kind_of(key) in (DOCUMENT, VISIT) and records.is_key(key)
+                survey.add(key, record, f" (its key in the file is {records.place(key)})" if has_place else "")
             survey.compare({})
     survey.begin("")
     try:  # in a small file, a single damaged row prevents it
@@ -193,7 +193,7 @@ def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, Any
     """Yield the key and value of each row of a table. If a row can't be read, yield "" and the error instead."""
     query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
     last = after = 0
-    runs: dict[bytes, str] = {}
+    runs: dict[int, str] = {}
     with suppress(sqlite3.Error, TypeError):
         [last] = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
         runs = database.runs_in(db, table)

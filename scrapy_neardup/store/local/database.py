@@ -14,22 +14,7 @@ from urllib.parse import quote, unquote
 from filelock import FileLock, Timeout
 
 from ..interface import StoreError
-from ..records import (
-    CODE,
-    DOCUMENT,
-    MADE,
-    PLACE,
-    RUN,
-    VISIT,
-    code,
-    indexed,
-    is_intact,
-    key_at,
-    kind_of,
-    load,
-    merged,
-    place,
-)
+from ..records import DOCUMENT, MADE, RUN, VISIT, code, is_intact, key_at, kind_of, load, merged, place
 
 TABLE = "neardup"
 LOCK_SECONDS = 30  # seconds to wait for another process
@@ -51,43 +36,31 @@ _ADVICE = {
     "": "it is damaged; restore a backup, or name another store with NEARDUP_STORE",
 }
 
-Key: TypeAlias = int | bytes | str
-"""A key as it is in the file: the place of a document as an integer, of a visit as bytes; any other key as it is."""
-COUNTED: dict[str, tuple[Key, Key]] = {DOCUMENT: (-1 << 63, ""), VISIT: (b"", b"\x80")}
-"""From which key up to which other one documents and the visits of URLs are. SQLite sorts integers before text, and
-bytes after it."""
+Key: TypeAlias = int | str
+"""A key as it is in the file: the place of a document or visit, any other key as it is."""
+COUNTED: dict[str, tuple[Key, Key]] = {DOCUMENT: (0, ""), VISIT: (-1 << 63, -1 << 62)}
+"""From which key up to which other one documents and the visits of URLs are. SQLite sorts integers before text."""
 
 
 def bounds(kind: str, run: str = "") -> tuple[Key, Key]:
     """Return after which key and before which other one the rows of a kind are, or those of a run."""
-    if kind == VISIT:
-        return b"", b"\xff" * 9
-    if kind == DOCUMENT and run:
-        first = indexed(code(run) + bytes(PLACE - CODE))
-        return first, first + (1 << 31)
     if kind == DOCUMENT:
-        return COUNTED[kind]
+        return (code(run) << 32, code(run) + 1 << 32) if run else COUNTED[kind]
     prefix = f"{kind}/{run}/" if run else f"{kind}/"
-    return prefix, f"{prefix[:-1]}0"  # "0" follows "/"
+    return (-1 << 63, 0) if kind == VISIT else (prefix, f"{prefix[:-1]}0")  # "0" follows "/"
 
 
 def stored_key(key: str) -> Key:
-    """Return the key of a row as it is in the file. For documents and visits, this saves 80 bytes."""
-    kind = kind_of(key)
-    return place(key) if kind == VISIT else indexed(place(key)) if kind == DOCUMENT else key
+    """Return the key of a row as it is in the file. For a document and its visit, this saves 80 bytes."""
+    return place(key) if kind_of(key) in (DOCUMENT, VISIT) else key
 
 
-def key_in(stored: Key, runs: Mapping[bytes, str]) -> str:
+def key_in(stored: Key, runs: Mapping[int, str]) -> str:
     """Return the key of a row in the file, given the runs by code."""
-    return stored if isinstance(stored, str) else key_at(place_in(stored), runs)
+    return key_at(stored, runs) if isinstance(stored, int) else str(stored)
 
 
-def place_in(stored: int | bytes) -> bytes:
-    """Return the place of a document or visit in the file."""
-    return stored if isinstance(stored, bytes) else stored.to_bytes(PLACE, "big", signed=True)
-
-
-def runs_in(db: sqlite3.Connection, table: str) -> dict[bytes, str]:
+def runs_in(db: sqlite3.Connection, table: str) -> dict[int, str]:
     """Return the runs that have a row, by code."""
     found = db.execute(f'SELECT substr(key, 5) FROM "{table}" WHERE key > ? AND key < ?', bounds(RUN))
     return {code(run): run for (run,) in found}

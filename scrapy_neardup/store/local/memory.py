@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...index.kinds import NEWEST
 from ...index.row_index import Places, RowIndex, nearest_of
 from ..interface import Entry, Found, Question, Row
-from ..records import DOCUMENT, PLACE, VISIT, Postings, Record, code, indexed, key_at, place
+from ..records import DOCUMENT, VISIT, Postings, Record, code, key_at, place
 
-_COUNTED = {DOCUMENT: ("document/", "document0"), VISIT: ("visit/", "visit/80")}  # from a key up to another one
+_COUNTED = {DOCUMENT: ("document/", "document0"), VISIT: ("visit/", "visit/c")}  # from a key up to another one
 
 
 class MemoryBackend:
@@ -68,7 +68,7 @@ class MemoryBackend:
 
     def _at(self, places: Iterable[int]) -> dict[int, Row]:
         """Return the existing rows at these places, as a dictionary by place."""
-        keys = {key_at(place.to_bytes(PLACE, "big", signed=True), self._runs): place for place in places}
+        keys = {key_at(place, self._runs): place for place in places}
         return {keys[row.key]: row for row in self.get(keys)}
 
     def size(self, kind: str) -> int:
@@ -89,7 +89,7 @@ class MemoryBackend:
     def release(self, entry: Entry) -> None:
         self._pending.pop(entry.key, None)
         self._rows.pop(entry.key, None)
-        self.index.remove(indexed(place(entry.key)))
+        self.index.remove(place(entry.key))
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         for entry in deleted:
@@ -105,7 +105,7 @@ class MemoryBackend:
         if before is not None:
             keys, simhash = [*{*keys}.difference(before.keys)], None
         if (keys or simhash is not None) and not entry.keeps_place:
-            self.index.add(indexed(place(entry.key)), keys, simhash)
+            self.index.add(place(entry.key), keys, simhash)
         self._rows[entry.key] = entry.record
 
     def news(self) -> tuple[list[Row], bool]:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from weakref import WeakSet
 
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import CODE, DOCUMENT, VISIT, dump, indexed, place
+from ..records import DOCUMENT, VISIT, dump, place
 from . import database
 from .database import RunLock, key_in, open_database, runs_in, shrink, store_errors, stored_key
 from .memory import MemoryBackend
@@ -74,7 +74,7 @@ class SqliteBackend(MemoryBackend):
         return rows + [Row(self._key(key), value) for key, value in self._select("key, value", "key", stored)]
 
     def _key(self, stored: Any) -> str:
-        if isinstance(stored, int) and database.place_in(stored)[:CODE] not in self._runs:  # it has just begun
+        if isinstance(stored, int) and stored >> 32 not in self._runs and stored > 0:  # the run has just begun
             self._runs |= runs_in(self._db, self._table)
         return key_in(stored, self._runs)
 
@@ -156,7 +156,7 @@ class SqliteBackend(MemoryBackend):
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         for entry in deleted:
             if entry.key in self._waiting and entry.key.startswith(DOCUMENT):  # it was never written
-                self.index.remove(indexed(place(entry.key)))
+                self.index.remove(place(entry.key))
             self._rows[entry.key] = None
             self._waiting[entry.key] = True
         for entry in entries:
@@ -207,7 +207,7 @@ class SqliteBackend(MemoryBackend):
         """Let the index make levels, if all rows up to number `_known` are in it, and no others have a number."""
         if not (self._own or self._writing):
             kinds = DOCUMENT, VISIT
-            self.index.grow(self._known, lambda: (indexed(place(key)) for key in self._rows if key.startswith(kinds)))
+            self.index.grow(self._known, lambda: (place(key) for key in self._rows if key.startswith(kinds)))
 
     def news(self) -> tuple[list[Row], bool]:
         if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises it

@@ -29,7 +29,7 @@ from ...atomic import replacing
 from ...fingerprints.record import index_keys
 from ...index import row_index
 from ...index.row_index import Level, Posted, RowIndex, merged_columns
-from ..records import DAMAGE, indexed, key_at, load, page_keys, visit_keys
+from ..records import DAMAGE, key_at, load, page_keys, visit_keys
 from .database import Key
 
 STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of memory
@@ -142,15 +142,16 @@ def level_of_rows(db: sqlite3.Connection, table: str, after: int, last: int) -> 
 def posted(key: Key, value: bytes) -> Posted | None:
     """Return the postings of a row, without decoding a document. None without any, or if the row is damaged."""
     with suppress(*DAMAGE):  # `stats --check` reports a damaged row
-        if isinstance(key, bytes):
-            if value[4] > _PLAIN and (keys := visit_keys(load(key_at(key, {}), value))):
-                return indexed(key), array("Q", keys), None
-        elif isinstance(key, int):
+        if isinstance(key, str):
+            return None
+        if key > 0:
             url, _, _, record, label, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
             of_record, simhash = index_keys(record)
             found = array("Q", page_keys(url, label=bool(label), sample=bool(sample)))
             found.frombytes(of_record)
             return key, found, simhash
+        if value[4] > _PLAIN and (keys := visit_keys(load(key_at(key, {}), value))):
+            return key, array("Q", keys), None
     return None
 
 

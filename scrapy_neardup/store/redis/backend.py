@@ -2,8 +2,8 @@
 
 All keys begin with `{neardup:NAMESPACE:4}`, which keeps them on one node of a cluster. 4 is the version of this layout:
 
-- `rPLACE`: the row of a document or visit. PLACE is its place, 8 bytes: for a document the code of its run (32 bits), a
-  bit that is 0 and its number (31 bits), for a visit its hash, in which this bit is 1.
+- `rPLACE`: the row of a document or visit. PLACE is its place, 8 bytes: for a document the code of its run (31 bits,
+  after a bit that is 0) and its number (32 bits), for a visit its hash, in which the first bit is 1.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
 - `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
   the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
@@ -29,10 +29,11 @@ from ...index.row_index import flips, most_flips
 from ...signature import Visit
 from .. import records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import CODE, DOCUMENT, HOST, META, PLACE, RUN, VISIT, code, id_of, index_key, key_at, kind_of, run_of
-from .connection import Operation, Server, logger, store_errors
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, index_key, key_at, kind_of, run_of
+from .connection import Operation, Server, code, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
+CODE, PLACE = 4, 8  # bytes of a run's code and a place
 MANY = 255  # the maximum number of rows of a key that the script returns, sent as one byte
 AT_ONCE = 500  # rows to read at a time
 NEWS = 2000  # entries of the stream to read at a time
@@ -47,7 +48,7 @@ class RedisBackend(Server):
     def __init__(self, address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> None:
         super().__init__(address, namespace)
         self._writes, self._hears_documents = writes, hears_documents
-        self._runs: dict[bytes, str] = {}
+        self._runs: dict[int, str] = {}
         self._hearing = [["call", "SET", self.key("hears"), "1", "EX", _HEARD]] * (hears_documents and writes)
         try:
             latest = ["call", "XREVRANGE", self.key("news"), "+", "-", "COUNT", 1]
@@ -68,7 +69,7 @@ class RedisBackend(Server):
         keys = list(keys)
         with store_errors(self.name):
             named = [key for key in keys if kind_of(key) in NAMED]
-            places = (records.place(key) for key in keys if kind_of(key) not in NAMED)
+            places = (place(key) for key in keys if kind_of(key) not in NAMED)
             return [*self._get_named(named), *self._rows_at(places)]
 
     def _get_named(self, keys: Sequence[str]) -> Iterator[Row]:
@@ -102,12 +103,12 @@ class RedisBackend(Server):
 
     def _key(self, place: bytes) -> str:
         """Return the key of the row at a place. Raise ValueError if its run is unknown."""
-        is_visit = place[CODE] > 0x7F
-        if not is_visit and place[:CODE] not in self._runs:
-            self._runs = {code: run for run, code in self.names().items()}
-        if not is_visit and place[:CODE] not in self._runs:
+        at = int.from_bytes(place, "big", signed=True)
+        if at >= 0 and at >> 32 not in self._runs:
+            self._runs = {int.from_bytes(code, "big"): run for run, code in self.names().items()}
+        if at >= 0 and at >> 32 not in self._runs:
             raise ValueError(f"no run has the code {place[:CODE].hex()}")
-        return key_at(place, self._runs)
+        return key_at(at, self._runs)
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
@@ -141,7 +142,7 @@ class RedisBackend(Server):
     ) -> list[Found]:
         with store_errors(self.name):
             holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
-            places = [*map(records.place, ahead)]
+            places = [*map(place, ahead)]
             told, answers = self._look([*map(_asked, questions, holds)], holds, b"".join(places))
             rows = self._decoded(told)
             found = [self._found(question, answer, rows) for question, answer in zip(questions, answers, strict=True)]
@@ -247,8 +248,13 @@ class RedisBackend(Server):
 # The arguments of the script
 
 
+def place(key: str) -> bytes:
+    """Return the place of the row of a document or visit as bytes."""
+    return records.place(key).to_bytes(PLACE, "big", signed=True)
+
+
 def _place(run: str, number: int) -> bytes:
-    return code(run) + pack(">i", number)
+    return code(run) + pack(">I", number)
 
 
 def _packed(keys: Sequence[int]) -> bytes:
@@ -260,7 +266,7 @@ def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     keys, simhash = entry.postings
     if isinstance(entry.record, Visit):
         keys = [*keys, index_key("run", run_of(entry.record.at))]
-    return records.place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
+    return place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
 
 
 def _deletion(entry: Entry) -> Operation:

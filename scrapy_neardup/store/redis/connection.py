@@ -30,8 +30,9 @@ from redis.connection import parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
+from .. import records
 from ..interface import StoreError
-from ..records import DAMAGE, META, RUN, code
+from ..records import DAMAGE, META, RUN
 from .address import named
 
 VERSION = 4  # the version of the layout of keys and values
@@ -125,6 +126,11 @@ def namespaces(address: str) -> list[str]:
         keys = client.scan_iter(match=f"{{neardup:*:{VERSION}}}*", count=1000)
         names = {key.split(b":")[1] for key in keys}
     return sorted(unquote(name.decode(errors="replace")) for name in names)
+
+
+def code(run: str) -> bytes:
+    """Return the code of a run as bytes."""
+    return records.code(run).to_bytes(4, "big")
 
 
 class Server:

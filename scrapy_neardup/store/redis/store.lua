@@ -111,9 +111,9 @@ function operations.hold(place, value, keys, simhash)
   each_list(append, place, keys, simhash)
 end
 
--- Counts a document or the visit of a URL that came or went. The visit of a name has the highest bit.
+-- Counts a document or the visit of a URL that came or went. Visits have the first bit, those of a name the second too.
 local function count(place, change)
-  local kind = byte(place, CODE + 1) < 128 and 'document' or byte(place) < 128 and 'visit'
+  local kind = byte(place) < 128 and 'document' or byte(place) < 192 and 'visit'
   if kind then pcall(call, 'HINCRBY', root .. ':counts', kind, change) end
 end
 
@@ -126,7 +126,7 @@ function operations.row(place, value, keys, simhash, others, is_news)
   if is_known and others then keys, simhash = others, '' end
   each_list(append, place, keys, simhash, is_known)
   local run, row = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
-  local is_last = row < 0x80000000 and row > tonumber(call('HGET', root .. ':last', run) or -1) -- not of a visit
+  local is_last = byte(place) < 128 and row > tonumber(call('HGET', root .. ':last', run) or -1) -- not of a visit
   if is_last then call('HSET', root .. ':last', run, row) end
   if is_news and not (old and others) and call('EXISTS', root .. ':hears') == 1 then announce('document', place) end
 end
