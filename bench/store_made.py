@@ -142,7 +142,7 @@ def rows_of(given: Given, start: int, end: int, run: Run) -> Iterator[tuple[str,
             evidence = Evidence("shingle", 3, 0.7, 0.8, 1.0, "full")
             visit = Visit(url(at), None, True, START + at, 20_000, evidence, target=ids[number], at=id)
         yield (key := visit_key(url(at))), dump(key, visit)
-    ended = replace(run, closed=run.started + RUN, sealed=end - start, documents=sum(is_held), urls=end - start)
+    ended = replace(run, closed=run.started + RUN, sealed=end - start)
     yield f"run/{run.id}", dump(f"run/{run.id}", ended)
 
 

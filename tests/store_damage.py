@@ -28,7 +28,7 @@ def make(path: Path) -> None:
     """Make a store with an index of two files, in which later runs repeat and forget what earlier ones brought."""
     sizes = row_index.TAIL, stored_index.LEAST
     for run, count in enumerate(COUNTS):
-        row_index.TAIL = stored_index.LEAST = 0  # makes a file of what came before
+        row_index.TAIL = stored_index.LEAST = 1  # makes a file of what came before
         with closing(open_store(str(path), detectors())) as store:
             row_index.TAIL, stored_index.LEAST = sizes
             for known in [each for each in store.signatures() if each.fingerprints["exact"][0] % 20 == 0]:

@@ -29,7 +29,7 @@ def paths(start, stop):
 def committed(store):
     """Count the documents in a store's file that is being written."""
     with suppress(sqlite3.OperationalError), closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as file:
-        [[count]] = file.execute("SELECT COUNT(*) FROM neardup WHERE key LIKE 'document%'")
+        [[count]] = file.execute("SELECT COUNT(*) FROM neardup WHERE typeof(key) = 'integer' AND key > 0")
         return count
     return 0
 

@@ -1,4 +1,4 @@
-"""The index of rows against a plain list of them, in memory and in files."""
+"""The index of rows against a plain list of them, compiled and not, in memory and in files."""
 
 from __future__ import annotations
 
@@ -13,28 +13,40 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import some
 
+from scrapy_neardup import native
 from scrapy_neardup.fingerprints.simhash import hamming
 from scrapy_neardup.index import row_index
-from scrapy_neardup.index.level_files import LevelFiles, read_level
-from scrapy_neardup.index.row_index import Asked, Level, Place, Places, Probes, RowIndex
+from scrapy_neardup.index.row_index import Asked, Level, Places, RowIndex
+from scrapy_neardup.store.local.stored_index import LevelFiles, read_level
 
 # Each has other first bits, which are all that an index keeps of a key.
 KEYS = [1, 2**64 - 1, 1 << 29, 1 << 63, (1 << 63) - 1, *(random.Random(n).getrandbits(64) for n in range(3))]
 CENTRES = [0, 2**64 - 1, 0x0123_4567_89AB_CDEF]
 
 
+is_built = pytest.mark.skipif(not native.compiled, reason="there is no compiler")
+
+
+@pytest.fixture(params=[pytest.param("compiled", marks=is_built), "not"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "not":
+        monkeypatch.setattr(native, "compiled", None)
+    return str(request.param)
+
+
 class Model:
-    """All rows in a list, which is tried from end to end."""
+    """All rows in a list, the oldest first, which is tried from end to end."""
 
     def __init__(self) -> None:
-        self.sealed: list[tuple[int, list[int], int | None]] = []
-        self.tail: list[tuple[Place, list[int], int | None]] = []
+        self.rows: list[tuple[int, list[int], int | None]] = []
 
     def find(self, question: Asked) -> Places:
         keys, simhash, distance = question
-        rows = [*sorted(self.sealed, key=lambda row: row[0]), *self.tail]
-        by_key = {key: [place for place, has, _ in rows if key in has][-most:] for key, most in keys.items()}
-        far = {place: hamming(simhash, own) for place, _, own in rows if simhash is not None and own is not None}
+        by_key = {
+            key: [*dict.fromkeys(place for place, has, _ in self.rows if key in has)][-most:]
+            for key, most in keys.items()
+        }
+        far = {place: hamming(simhash, own) for place, _, own in self.rows if simhash is not None and own is not None}
         near = {place: distance_of for place, distance_of in far.items() if distance_of <= distance}
         kept = sorted(near, key=near.__getitem__)[:3]
         return Places(
@@ -42,7 +54,7 @@ class Model:
         )
 
     def count(self, key: int) -> int:
-        return sum(key in keys for _, keys, _ in (*self.sealed, *self.tail))
+        return sum(key in keys for _, keys, _ in self.rows)
 
 
 BITS = st.sets(st.integers(0, 63), max_size=8)
@@ -51,7 +63,7 @@ ROWS = st.tuples(st.lists(st.sampled_from(KEYS), max_size=4, unique=True), st.no
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), ROWS),
-        st.tuples(st.sampled_from(["number", "number all", "remove", "more", "grow", "skip"]), st.integers(0, 9)),
+        st.tuples(st.sampled_from(["more", "grow", "skip"]), st.integers(0, 9)),
     ),
     max_size=60,
 )
@@ -64,48 +76,22 @@ class Trial:
 
     def __init__(self) -> None:
         self.index, self.model = RowIndex(), Model()
-        self.last = self.added = 0
-
-    def add(self, row: tuple[list[int], int | None], key: str = "") -> None:
-        self.added += 1
-        place = key or f"k{self.added}"
-        self.index.add(place, *row)
-        if row[0] or row[1] is not None:
-            self.model.tail.append((place, *row))
+        self.last = 0
 
     def step(self, name: str, at: Any) -> None:
-        waiting = [*dict.fromkeys(place for place, *_ in self.model.tail if isinstance(place, str))]
         if name == "add":
-            self.add(at)
+            self.add(len(self.model.rows) << 33 | 1, *at)
+        elif name == "more" and self.model.rows:
+            self.add(self.model.rows[at % len(self.model.rows)][0], [1 << 41], None)
         elif name == "grow":
-            self.grow()
+            self.index.grow(self.last)
         elif name == "skip":
             self.last += at  # rows without postings
-        elif name == "number all":
-            for key in waiting:
-                self.number(key)
-        elif waiting:
-            key = waiting[at % len(waiting)]
-            {"number": self.number, "remove": self.remove, "more": self.more}[name](key)
 
-    def number(self, key: str) -> None:
+    def add(self, place: int, keys: list[int], simhash: int | None) -> None:
         self.last += 1
-        assert self.index.number(key, self.last)
-        assert not self.index.number(key, self.last)
-        self.model.tail = [(self.last if row[0] == key else row[0], *row[1:]) for row in self.model.tail]
-
-    def remove(self, key: str) -> None:
-        self.index.remove(key)
-        self.model.tail = [row for row in self.model.tail if row[0] != key]
-
-    def more(self, key: str) -> None:
-        self.add(([1 << 41], None), key)
-
-    def grow(self) -> None:
-        self.index.grow(self.last)
-        if self.index.last == self.last:
-            self.model.sealed += [row for row in self.model.tail if isinstance(row[0], int)]  # type: ignore[misc]
-            self.model.tail = [row for row in self.model.tail if isinstance(row[0], str)]
+        self.index.add(place, keys, simhash)
+        self.model.rows.append((place, keys, simhash))
 
     def asked(self, questions: list[Asked]) -> None:
         expected = [self.model.find(question) for question in questions]
@@ -115,30 +101,35 @@ class Trial:
 
 
 @settings(max_examples=150, deadline=None)
-@given(steps=STEPS, questions=st.lists(QUESTIONS, max_size=4), tail=st.integers(1, 8))
-def test_it_finds_what_trying_all_finds(steps: list[tuple[str, Any]], questions: list[Asked], tail: int) -> None:
+@given(steps=STEPS, questions=st.lists(QUESTIONS, max_size=4), tail=st.integers(1, 8), is_compiled=st.booleans())
+def test_it_finds_what_trying_all_finds(
+    steps: list[tuple[str, Any]], questions: list[Asked], tail: int, is_compiled: bool
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_index, "TAIL", tail)
         patch.setattr(row_index, "STEP", 3)
+        if not is_compiled:
+            patch.setattr(native, "compiled", None)
         trial = Trial()
         for number, (name, at) in enumerate(steps):
             trial.step(name, at)
             if number % 10 == 0:
                 trial.asked(questions)
         trial.asked(questions)
-        trial.index.end()  # adopts what was merged
-        trial.asked(questions)
 
 
+@is_built
 @settings(max_examples=100, deadline=None)
-@given(rows=st.lists(ROWS, max_size=40), questions=st.lists(QUESTIONS, min_size=1, max_size=4), damage=st.randoms())
-def test_a_damaged_level_gives_only_rows_that_it_has(rows: list[Any], questions: list[Asked], damage: Any) -> None:
+@given(
+    rows=st.lists(ROWS, max_size=40), questions=st.lists(QUESTIONS, min_size=1, max_size=4), damage=st.integers(0, 99)
+)
+def test_compiled_and_not_give_the_same_bytes(rows: list[Any], questions: list[Asked], damage: int) -> None:
     level = level_of(rows)
-    damage.shuffle(level.entries)
-    kept = damage.randrange(len(rows) + 1)
-    level.numbers, level.simhashes = level.numbers[:kept], level.simhashes[:kept]
-    probes = Probes.of(questions, 2)
-    assert {number for _, number, _ in level.find(probes.columns)} <= {*range(1, kept + 1)}
+    level.simhashes = level.simhashes[: damage or None]  # slots beyond are passed over
+    probes, _ = row_index.probes_of(questions, 2)
+    arrays = level.entries, level.simhashes, probes
+    assert native.compiled
+    assert native.compiled.find(*arrays) == row_index._find(*arrays)
 
 
 def level_of(rows: list[tuple[list[int], int | None]], first: int = 1) -> Level:
@@ -152,7 +143,7 @@ def merged(levels: list[Level]) -> Level:
 
 
 def columns(level: Level) -> list[list[int]]:
-    return [column.tolist() for column in (level.numbers, level.simhashes, level.entries)]
+    return [column.tolist() for column in (level.places, level.simhashes, level.entries)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -171,7 +162,7 @@ def test_merged_levels_are_the_level_of_all_rows(parts: list[list[Any]], step: i
 
 
 @pytest.mark.parametrize("distance", some(range(16), 0, 3, 10, 15))
-def test_near_finds_what_trying_all_finds(distance: int) -> None:
+def test_near_finds_what_trying_all_finds(way: str, distance: int) -> None:
     rng = random.Random(distance)
     values = [rng.getrandbits(64) for _ in range(150)]
     queries = values[:12]
@@ -194,12 +185,12 @@ def index_of(values: list[int]) -> RowIndex:
     return index
 
 
-def near(index: RowIndex, value: int, distance: int, most: int = 10**6) -> dict[Place, int]:
+def near(index: RowIndex, value: int, distance: int, most: int = 10**6) -> dict[int, int]:
     [places] = index.find([({}, value, distance)], nearest=most)
     return places.near
 
 
-def test_blocks_by_hand() -> None:
+def test_blocks_by_hand(way: str) -> None:
     """Manku et al. 2007, section 3: three bits lie in three of the four blocks at most, so one block is equal.
 
     Beyond, some block of 16 bits differs in a quarter of them or fewer: of four bits in one, of eight in two.
@@ -210,7 +201,7 @@ def test_blocks_by_hand() -> None:
         assert near(index, value, distance) == found
 
 
-def test_of_a_crowd_the_nearest_and_newest_are_looked_at() -> None:
+def test_of_a_crowd_the_nearest_and_newest_are_looked_at(way: str) -> None:
     """More of one block than are looked at: those whose next bits are equal come first."""
     crowd = 2 * row_index.CROWD
     index = index_of([0xFFFF << 31] * crowd + [0] * crowd + [1] * 3)
@@ -218,27 +209,28 @@ def test_of_a_crowd_the_nearest_and_newest_are_looked_at() -> None:
     assert near(index, 1, 0, 9) == dict.fromkeys(range(2 * crowd + 1, 2 * crowd + 4), 0)
 
 
-def test_answers_do_not_depend_on_when_a_merge_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels_are_merged_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_index, "TAIL", 10)
+    monkeypatch.setattr(row_index, "MERGED", 50)
     index, sizes = RowIndex(), []
     for number in range(1, 101):
         index.add(number, [number << 40], None)
         index.grow(number)
         sizes.append([len(level) for level in index.levels])
-    index.end()
-    merged = [[20, 10], [30, 10], [40, 10], [50, 10], [50, 10, 10], [70, 10], [70, 10, 10], [90, 10]]
-    assert sizes[29::10] == merged  # what was merged is adopted when the next level is made
+    assert sizes[9::20] == [[10], [30], [40, 10], [40, 30], [40, 40, 10]]
 
 
 def test_removed_rows_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_index, "TAIL", 10)
     index = RowIndex()
-    index.add("kept", [7], 7)
+    index.add(-1, [1 << 60], 1 << 60)
     for number in range(1000):
-        index.add(f"k{number}", [number], number)
-        index.remove(f"k{number}")
+        index.add(number, [number << 30], number)
+        index.remove(number)
     assert index.tail < 30
-    assert index.find([({7: 5}, 7, 0)]) == [Places({7: ["kept"]}, {"kept": 0})]
+    index.grow(10)
+    assert index.find([({1 << 60: 5}, 1 << 60, 0)]) == [Places({1 << 60: [-1]}, {-1: 0})]
+    assert [len(level) for level in index.levels] == [1]
 
 
 # Files
@@ -302,7 +294,7 @@ def test_those_are_read_that_cover_most(files: LevelFiles) -> None:
 
 
 def test_no_level_is_written_that_is_damaged(files: LevelFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.index.level_files.CHECKED", 0)
+    monkeypatch.setattr("scrapy_neardup.store.local.stored_index.CHECKED", 0)
     one, two = parts(10, 10)
     path = write(files, one).path
     assert path

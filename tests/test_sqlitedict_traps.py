@@ -18,7 +18,7 @@ from store_kinds import on_disk
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store.local import writer as module
 from scrapy_neardup.store.local.database import LOCK_SECONDS, open_database
-from scrapy_neardup.store.local.writer import Batch, Writer
+from scrapy_neardup.store.local.writer import Writer
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
@@ -53,7 +53,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def writer(path: str) -> Iterator[Writer]:
-    writer = Writer(path, "neardup", max)
+    writer = Writer(path, "neardup")
     yield writer
     ends(writer.close)
 
@@ -89,10 +89,7 @@ def script(path: str, sql: str) -> None:
 
 
 def write(writer: Writer, *names: str) -> None:
-    batch = Batch()
-    for name in names:
-        batch.put(f"meta/{name}", {"name": name}, "replace")
-    writer.write(batch).result(60)
+    writer.write({f"meta/{name}": ({"name": name}, True) for name in names}).result(60)
 
 
 def held(path: str) -> set[str]:
@@ -196,7 +193,7 @@ def damaged(path: str, writer: Writer) -> str:
 
 
 def test_damaged_page_is_met_while_writing(damaged: str) -> None:
-    writer = Writer(damaged, "neardup", max)
+    writer = Writer(damaged, "neardup")
     for name in (f"39-020-{'x' * 200}", "0"):
         with pytest.raises(StoreError, match="malformed"):
             write(writer, name, "zz")

@@ -26,9 +26,9 @@ from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.index import row_index
-from scrapy_neardup.index.level_files import LevelFiles
 from scrapy_neardup.store.local import database, stored_index
 from scrapy_neardup.store.local import writer as writing
+from scrapy_neardup.store.local.stored_index import LevelFiles
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
 FLIPS = int(os.environ.get("NEARDUP_TEST_FLIPS", "300"))

@@ -108,7 +108,7 @@ def block(page: Path, begin: str) -> str:
 
 def test_documents_are_read_with_sqlitedict_and_msgpack_alone(tmp_path: Path, only: Path) -> None:
     place = on_disk(tmp_path, "neardup")
-    run = fill_numbered(place, 0, 3)
+    fill_numbered(place, 0, 3)
     before = Path(place.address).read_bytes()
     code = f"import sys; sys.path.insert(0, {str(only)!r})\n" + block(DOCS / "store.md", "import msgpack")
     made = subprocess.run(
@@ -116,7 +116,7 @@ def test_documents_are_read_with_sqlitedict_and_msgpack_alone(tmp_path: Path, on
     )
     assert made.returncode == 0, made.stderr
     lines = [line.split(" ", 1) for line in made.stdout.splitlines()]
-    assert [key.rpartition("/")[0] for key, _ in lines] == [f"document/{run}"] * 3
+    assert len({key for key, _ in lines}) == 3
     assert [told for _, told in lines] == [f"http://site.example/{n} Page {n} 1000.0" for n in range(3)]
     assert Path(place.address).read_bytes() == before
 
@@ -147,7 +147,7 @@ def test_small_file_that_was_cut_off_or_has_a_damaged_page_is_refused(place: Pla
 
 def test_damage_of_a_large_store_is_told_when_it_is_met(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "SMALL", 0)
-    place.fill(*(f"document-{n}" for n in range(300)))
+    place.fill(*(f"document-{n}" for n in range(1500)))
     file = Path(place.address)
     whole = file.read_bytes()
     outcomes = []
@@ -177,7 +177,7 @@ def outcome(place: Place) -> str:
         return "refused"
     with closing(store):
         try:
-            assert len({each.url for each in store.signatures()}) == 301
+            assert len({each.url for each in store.signatures()}) == 1501
         except StoreError as error:
             return "met" if "malformed" in str(error) or "damaged" in str(error) else str(error)
     return ""

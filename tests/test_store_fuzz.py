@@ -25,11 +25,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiers import slow
 
-from scrapy_neardup.index import level_files
-from scrapy_neardup.index.level_files import read_level
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import StoreError, open_store
-from scrapy_neardup.store.local.database import key_in
+from scrapy_neardup.store.local import stored_index
+from scrapy_neardup.store.local.database import key_in, runs_in
+from scrapy_neardup.store.local.stored_index import read_level
 from scrapy_neardup.store.records import MADE, HostNews, dump, kind_of, load, merged, visit_key
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
@@ -76,7 +76,8 @@ def mutated(data: bytes, seed: int) -> bytes:
 
 def rows(folder: Path, kind: str) -> list[tuple[str, bytes]]:
     with closing(sqlite3.connect(folder / "store.sqlite")) as db:
-        rows = [(key_in(key), value) for key, value in db.execute("SELECT key, value FROM neardup")]
+        runs = runs_in(db, "neardup")
+        rows = [(key_in(key, runs), value) for key, value in db.execute("SELECT key, value FROM neardup")]
         return [row for row in rows if kind_of(row[0]) == kind]
 
 
@@ -192,7 +193,7 @@ def damaged_columns(table: bytes, seed: int) -> bytes:
 def test_damage_that_is_met_in_mid_run_is_told(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
 ) -> None:
-    monkeypatch.setattr(level_files, "CHECKED", 0)
+    monkeypatch.setattr(stored_index, "CHECKED", 0)
     folder = shutil.copytree(whole, tmp_path / "store")
     file = max(folder.rglob("*.idx"), key=lambda each: each.stat().st_size)
     intact = file.read_bytes()

@@ -22,11 +22,11 @@ from helpers import asking, detectors, python, settle, signature, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
-from scrapy_neardup.index import level_files, row_index
-from scrapy_neardup.index.level_files import LevelFiles
+from scrapy_neardup.index import row_index
 from scrapy_neardup.store import Selection, Store, compact, open_store
 from scrapy_neardup.store.interface import Entry
 from scrapy_neardup.store.local import stored_index
+from scrapy_neardup.store.local.stored_index import LevelFiles
 from scrapy_neardup.store.verification import verify
 
 TAIL = 50
@@ -65,7 +65,7 @@ store.flush()
 import threading
 threading.setprofile(die_in_time)
 sys.setprofile(die_in_time)
-while store.refresh() or store.backend.index._merging:
+while store.refresh():
     store.flush()
 store.backend.abandon()
 sys.setprofile(None)
@@ -166,7 +166,7 @@ def test_levels_are_few_and_nothing_else_lies_there(place: Place) -> None:
         sizes = [int(name[13:25]) - int(name[:12]) + 1 for name in names(place)]
         with place.opened() as store:
             counted = store.backend.index.levels  # type: ignore[attr-defined]
-            until(lambda store=store: store.refresh() or store.flush() or not store.backend.index._merging)
+            settle(store)
         assert len(sizes) <= 4
         assert len(counted) <= 5
     assert held(place) == [*range(300)]
@@ -341,7 +341,7 @@ def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
 def test_damage_of_a_large_index_is_told_or_leads_to_nothing_wrong(
     filled: Place, examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(level_files, "CHECKED", 0)
+    monkeypatch.setattr(stored_index, "CHECKED", 0)
     file = file_of(filled)
     whole, before = file.read_bytes(), content(filled)
     head = 56
@@ -425,7 +425,6 @@ def put_all(store: Store, numbers: range) -> None:
         if number % 10 == 9:
             store.flush()
             settle(store)
-            until(lambda: store.refresh() or not store.backend.index._merging)  # type: ignore[attr-defined]
 
 
 def test_who_only_reads_keeps_what_is_new_in_memory(place: Place) -> None:
@@ -435,7 +434,6 @@ def test_who_only_reads_keeps_what_is_new_in_memory(place: Place) -> None:
         for first in range(100, 400, 20):
             put_all(maker, range(first, first + 20))
             settle(reader)
-        until(lambda: reader.refresh() or not reader.backend.index._merging)  # type: ignore[attr-defined]
         file, *rest = reader.backend.index.levels  # type: ignore[attr-defined]
         assert file.path
         assert [level.path for level in rest] == [None] * len(rest)

@@ -16,11 +16,11 @@ from store_kinds import URL, Place, commit, fill_numbered, held, numbered, on_di
 from store_model import PAIR
 
 from scrapy_neardup.hosts import Row
-from scrapy_neardup.index.level_files import LevelFiles
 from scrapy_neardup.index.row_index import Level
 from scrapy_neardup.store import Selection, Store, StoreError
-from scrapy_neardup.store.local.database import RunLock
+from scrapy_neardup.store.local.database import RunLock, key_in, runs_in
 from scrapy_neardup.store.local.sqlite import SqliteBackend
+from scrapy_neardup.store.local.stored_index import LevelFiles
 
 
 @pytest.fixture
@@ -110,7 +110,9 @@ def test_run_that_is_forgotten_leaves_no_rows(place: Place) -> None:
     with place.opened() as store:
         assert store.forget(Selection(run=run)).documents == 2
     with closing(sqlite3.connect(place.address)) as db:
-        assert [key for (key,) in db.execute("SELECT key FROM neardup") if f"/{run}/" in key] == []
+        runs = runs_in(db, "neardup")
+        keys = [key_in(key, runs) for (key,) in db.execute("SELECT key FROM neardup")]
+        assert [key for key in keys if f"/{run}/" in key] == []
 
 
 # Damage
@@ -135,7 +137,8 @@ def test_news_before_a_damaged_row_are_taken_in(place: Place) -> None:
         other.flush()
         with closing(sqlite3.connect(place.address)) as db, db:
             db.execute("INSERT INTO neardup (key, value) VALUES ('run/other', ?)", (b"{bad",))
-        store.refresh()
+        with pytest.raises(StoreError, match="row 'run/other' is damaged"):
+            store.refresh()
         assert store.hosts.dump() == [learned]
 
 

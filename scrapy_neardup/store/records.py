@@ -14,6 +14,7 @@ run code. The body is a list of the fields in `FIELDS`, or a map for the kind `m
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 import time
@@ -40,9 +41,7 @@ from ..text.urls import canonical_url, host
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
 MADE = "meta/made"
 """The key of the record of the store."""
-COUNTED = {"document": ("document/", "document0"), "visit": ("visit/", "visit/80")}
-"""The first key and the end of the documents, and of the visits of URLs."""
-FORMAT = 14  # the version of the rows and their fields
+FORMAT = 15  # the version of the rows and their fields
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "stats", "writer"),
     DOCUMENT: ("url", "title", "first_seen", "record", "label", "sample"),
@@ -57,11 +56,11 @@ _DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, "", None, "")  
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 _ID = re.compile(r"[\w.-]{1,200}")  # part of a file name, so a hostile id must not lead out of the folder
 _PLACE = re.compile(rf"{_ID.pattern}/(?!0+$)([0-9a-f]{{6}}|[1-9a-f][0-9a-f]{{6,8}})")
-_HASH = re.compile("[0-9a-f]{8}[89a-f][0-9a-f]{7}")  # with the bit `_OF_VISIT`
+_HASH = re.compile("[89a-f][0-9a-f]{15}")  # with the bit `_OF_VISIT`
 _IDS = {"document": _PLACE, "host": _PLACE, "visit": _HASH, "run": _ID, "meta": re.compile("made")}
 _NAMES = ("copy ", "delivery ", "item ", "own delivery ")  # what no URL begins with
-_OF_VISIT = 1 << 31  # set in the hashes of visits, since a server tells visits from documents by it
-_OF_NAME = 1 << 63  # set in the hashes of names, and not in those of URLs, which are counted
+_OF_VISIT = 1 << 63  # set in the hashes of visits, which tells their places from those of documents
+_OF_NAME = 1 << 62  # set in the hashes of names, and not in those of URLs, which are counted
 
 
 class Postings(NamedTuple):
@@ -152,6 +151,34 @@ def place_of(id: str) -> tuple[str, int]:
     """Return the run and the row number in an id `RUN/NUMBER`. Raise ValueError for an invalid id."""
     run, _, number = id.rpartition("/")
     return run, int(number, 16)
+
+
+@cache
+def code(run: str) -> int:
+    """Return the code of a run: 31 bits of a hash of its id. Two runs of a store can't have the same code."""
+    return int.from_bytes(hashlib.blake2b(run.encode(), digest_size=4).digest(), "big") >> 1
+
+
+def place(key: str) -> int:
+    """Return the place of the row of a document or visit, a signed integer of 64 bits.
+
+    Of a document, it is the code of its run and its number there, of 32 bits; of a visit its hash, and below 0.
+    """
+    kind, _, id = key.partition("/")
+    if kind == VISIT:
+        return int(id, 16) - (1 << 64)
+    run, number = place_of(id)
+    if number >> 32:
+        raise ValueError(f"the run {run!r} has too many rows")
+    return code(run) << 32 | number
+
+
+def key_at(place: int, runs: Mapping[int, str]) -> str:
+    """Return the key of the row at a place, given the runs by code. An unknown run is named by its code."""
+    if place < 0:
+        return f"{VISIT}/{place + (1 << 64):016x}"
+    of, number = divmod(place, 1 << 32)
+    return f"{DOCUMENT}/{runs.get(of, f'{of:08x}')}/{number:06x}"
 
 
 def run_of(id: str) -> str:

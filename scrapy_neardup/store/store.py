@@ -457,8 +457,6 @@ class Store:
             self.session.update_runs([row])
         elif kind == HOST:
             self._apply_hosts([row])
-        elif kind == VISIT:
-            self.session.load(row)  # to tell of damage
         elif kind == DOCUMENT and self.lookup.own and not row.is_pending:
             self.lookup.enter(self.held(row))
 

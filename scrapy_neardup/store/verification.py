@@ -80,14 +80,14 @@ class Survey:
         count, first = self._found.get(finding, (0, example))
         self._found[finding] = count + 1, first
 
-    def add(self, key: str, record: Any) -> None:
-        """Add a row, or the exception that tells why it can't be read. The key is "" if it is unknown."""
+    def add(self, key: str, record: Any, note: str = "") -> None:
+        """Add a row, or the exception that tells why it can't be read, with a note. The key is "" if it is unknown."""
         kind = records.kind_of(key)
         if isinstance(record, Exception):
             self._is_readable = False
             what = f"rows of kind {kind!r} can't be read" if kind in _KINDS else "rows can't be read"
             costs = _REFUSED if kind in (META, RUN, HOST) else _AGAIN
-            self.note(what, costs, f"{key[:80]!r}: {record}" if key else record)
+            self.note(what, costs, f"{key[:80]!r}: {record}{note}" if key else record)
             return
         self.read.update({"rows", f"{kind}s"} & self.read.keys())
         if kind == META:
@@ -152,7 +152,8 @@ def _verify_file(address: str, survey: Survey) -> None:
         for name, table in tables.items():
             survey.begin(name)
             for key, record in _records(watched(_rows_of_file(db, table), "rows")):
-                survey.add(key, record)
+                has_place = records.kind_of(key) in (DOCUMENT, VISIT) and records.is_key(key)
+                survey.add(key, record, f" (its key in the file is {records.place(key)})" if has_place else "")
             survey.compare()
     survey.begin("")
     try:  # in a small file, a single damaged row prevents it
@@ -179,13 +180,15 @@ def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, Any
     """Yield the key and value of each row of a table. If a row can't be read, yield "" and the error instead."""
     query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
     last = after = 0
+    runs: dict[int, str] = {}
     with suppress(sqlite3.Error, TypeError):
         [last] = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        runs = database.runs_in(db, table)
     while after <= last:
         try:
             for number, key, value in db.execute(query, (after,)):
                 after = max(after, number)
-                yield database.key_in(key), value
+                yield database.key_in(key, runs), value
             return
         except (sqlite3.Error, MemoryError) as error:
             yield "", error

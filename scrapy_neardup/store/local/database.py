@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote, unquote
 
 from filelock import FileLock, Timeout
 
 from ..interface import StoreError
-from ..records import MADE, is_intact, load, merged
+from ..records import DOCUMENT, MADE, RUN, VISIT, code, is_intact, key_at, kind_of, load, merged, place
 
 TABLE = "neardup"
 LOCK_SECONDS = 30  # seconds to wait for another process
 CACHE = 16_000  # KB of cached pages
 PAGE = 16_384  # bytes; a row takes about 800, and smaller pages would leave a tenth of their space unused
 # Numbers are never reused, and a replaced row gets a new number. So rows above the highest known number are new.
-_COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, value BLOB)"
+_COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key NOT NULL UNIQUE, value BLOB)"
 SMALL = 2**25  # bytes; all checksums of a file up to this size are compared when it is opened, which takes 0.1 s
 FILLED = 0.7  # if rows fill a smaller share of a file, it is rewritten, which takes some seconds per gigabyte
 _LEAST_BYTES = 512  # the minimum size of an SQLite file, which is one page
@@ -35,17 +36,34 @@ _ADVICE = {
     "": "it is damaged; restore a backup, or name another store with NEARDUP_STORE",
 }
 
-NO_VISIT = b"\xff" * 9  # is greater than the key of any visit in the file
+Key: TypeAlias = int | str
+"""A key as it is in the file: the place of a document or visit, any other key as it is."""
+COUNTED: dict[str, tuple[Key, Key]] = {DOCUMENT: (0, ""), VISIT: (-1 << 63, -1 << 62)}
+"""From which key up to which other one documents and the visits of URLs are. SQLite sorts integers before text."""
 
 
-def stored_key(key: str) -> str | bytes:
-    """Return the key of a row as it is in the file: for a visit its hash as 8 bytes, which saves 28 bytes a URL."""
-    return bytes.fromhex(key[6:]) if key.startswith("visit/") else key
+def bounds(kind: str, run: str = "") -> tuple[Key, Key]:
+    """Return after which key and before which other one the rows of a kind are, or those of a run."""
+    if kind == DOCUMENT:
+        return (code(run) << 32, code(run) + 1 << 32) if run else COUNTED[kind]
+    prefix = f"{kind}/{run}/" if run else f"{kind}/"
+    return (-1 << 63, 0) if kind == VISIT else (prefix, f"{prefix[:-1]}0")  # "0" follows "/"
 
 
-def key_in(stored: str | bytes) -> str:
-    """Return the key of a row in the file."""
-    return f"visit/{stored.hex()}" if isinstance(stored, bytes) else stored
+def stored_key(key: str) -> Key:
+    """Return the key of a row as it is in the file. For a document and its visit, this saves 80 bytes."""
+    return place(key) if kind_of(key) in (DOCUMENT, VISIT) else key
+
+
+def key_in(stored: Key, runs: Mapping[int, str]) -> str:
+    """Return the key of a row in the file, given the runs by code."""
+    return key_at(stored, runs) if isinstance(stored, int) else str(stored)
+
+
+def runs_in(db: sqlite3.Connection, table: str) -> dict[int, str]:
+    """Return the runs that have a row, by code."""
+    found = db.execute(f'SELECT substr(key, 5) FROM "{table}" WHERE key > ? AND key < ?', bounds(RUN))
+    return {code(run): run for (run,) in found}
 
 
 def table_of(namespace: str) -> str:
@@ -154,8 +172,9 @@ def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
         if said != "ok":
             raise sqlite3.DatabaseError(said)
         for name in names:
+            runs = runs_in(db, name)
             for stored, value in db.execute(f'SELECT key, value FROM "{name}" NOT INDEXED'):
-                if not is_intact(key := key_in(stored), value):
+                if not is_intact(key := key_in(stored, runs), value):
                     raise sqlite3.DatabaseError(f"the checksum of row {key!r} does not match")
     for name in names:
         db.execute(f'SELECT key FROM "{name}" ORDER BY number DESC LIMIT 1').fetchone()

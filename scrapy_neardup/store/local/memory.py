@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...index.kinds import NEWEST
-from ...index.row_index import Place, Places, RowIndex, nearest_of
+from ...index.row_index import Places, RowIndex, nearest_of
 from ..interface import Entry, Found, Question, Row
-from ..records import COUNTED, Postings, Record
+from ..records import DOCUMENT, VISIT, Postings, Record, code, key_at, place
+
+_COUNTED = {DOCUMENT: ("document/", "document0"), VISIT: ("visit/", "visit/c")}  # from a key up to another one
 
 
 class MemoryBackend:
@@ -20,9 +22,11 @@ class MemoryBackend:
         self.index = RowIndex()
         self._rows: dict[str, Record | None] = {}
         """Records by key. None stands for a deleted row that may still be in the file of a derived back end."""
-        self._keys: list[str] = [""]  # keys by row number
         self._pending: dict[str, Postings] = {}
         """The postings of each pending document, by its key."""
+        self._runs = {code(""): ""}
+        """The runs by code."""
+        self._written = 0
 
     def get(self, keys: Iterable[str]) -> list[Row]:
         return [Row(key, record) for key in keys if (record := self._rows.get(key)) is not None]
@@ -62,16 +66,16 @@ class MemoryBackend:
         kept = {key: found[-question.keys[key] :] for key, found in keys.items()}
         return Found(kept, [rows[place] for place in nearest_of(near, NEWEST)])
 
-    def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
+    def _at(self, places: Iterable[int]) -> dict[int, Row]:
         """Return the existing rows at these places, as a dictionary by place."""
-        keys = {place: place if isinstance(place, str) else self._keys[place] for place in places}
-        return {place: Row(key, record) for place, key in keys.items() if (record := self._rows.get(key)) is not None}
+        keys = {key_at(place, self._runs): place for place in places}
+        return {keys[row.key]: row for row in self.get(keys)}
 
     def size(self, kind: str) -> int:
         return sum(self._rows[key] is not None and key not in self._pending for key in self._counted(kind))
 
     def _counted(self, kind: str) -> list[str]:
-        first, end = COUNTED[kind]
+        first, end = _COUNTED[kind]
         return [key for key in self._rows if first <= key < end]
 
     def count(self, key: int) -> int:
@@ -84,32 +88,31 @@ class MemoryBackend:
 
     def release(self, entry: Entry) -> None:
         self._pending.pop(entry.key, None)
-        self.index.remove(entry.key)
         self._rows.pop(entry.key, None)
+        self.index.remove(place(entry.key))
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         for entry in deleted:
             self._rows.pop(entry.key, None)
         for entry in entries:
             self._put(entry)
-            if self.index.number(entry.key, len(self._keys)):
-                self._keys.append(entry.key)
-        self.index.grow(len(self._keys) - 1)
+        self._written += len(entries)
+        self.index.grow(self._written)
 
     def _put(self, entry: Entry) -> None:
+        keys, simhash = entry.postings
         before = self._pending.pop(entry.key, None)
         if before is not None:
-            known = set(before.keys)
-            self.index.add(entry.key, [key for key in entry.postings.keys if key not in known], None)
-        elif not entry.keeps_place:
-            self.index.add(entry.key, *entry.postings)
+            keys, simhash = [*{*keys}.difference(before.keys)], None
+        if (keys or simhash is not None) and not entry.keeps_place:
+            self.index.add(place(entry.key), keys, simhash)
         self._rows[entry.key] = entry.record
 
     def news(self) -> tuple[list[Row], bool]:
         return [], False
 
     def hold_run(self, run: str) -> bool:
-        return True
+        return self._runs.setdefault(code(run), run) == run
 
     def is_held(self, run: str) -> bool:
         return False
@@ -117,12 +120,10 @@ class MemoryBackend:
     def describe(self) -> dict[str, object]:
         return {}
 
-    def abandon(self) -> None:
-        self.index.end()
-
     # What is needed only for a file
 
     def flush(self, *, wait: bool) -> None: ...
     def reach(self) -> None: ...
     def release_run(self, run: str) -> None: ...
     def meet(self) -> None: ...
+    def abandon(self) -> None: ...

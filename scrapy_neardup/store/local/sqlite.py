@@ -10,21 +10,24 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import closing, suppress
+from itertools import chain
 from pathlib import Path
 from threading import get_ident
 from typing import Any, ClassVar
 from weakref import WeakSet
 
-from ...index.row_index import Place, Places
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import COUNTED, DOCUMENT, VISIT, dump, load, postings
-from .database import NO_VISIT, RunLock, key_in, open_database, shrink, store_errors, stored_key, table_of
+from ..records import DOCUMENT, VISIT, dump, place
+from . import database
+from .database import RunLock, key_in, open_database, runs_in, shrink, store_errors, stored_key
 from .memory import MemoryBackend
-from .stored_index import StoredIndex, folder_of
-from .writer import END, Batch, Writer
+from .stored_index import StoredIndex, folder_of, posted
+from .writer import Changes, Writer
 
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
+END = (1 << 63) - 1  # above the number of any row
 
 
 class SqliteBackend(MemoryBackend):
@@ -37,18 +40,22 @@ class SqliteBackend(MemoryBackend):
     def __init__(self, path: str, *, namespace: str = "", writes: bool = True) -> None:
         super().__init__()
         self.name = os.path.realpath(path)  # follow links, so that all processes use the same lock files
-        self._table = table_of(namespace)
+        self._table = database.table_of(namespace)
         self._place = self.name, self._table, get_ident()
         self._db = open_database(self.name, self._table, writes=writes)
         self._version = self._known = 0
         self._own: deque[tuple[int, int]] = deque()
-        """The first and last numbers of rows that this process wrote, above `_known`."""
+        """The first and last numbers of rows that this process wrote, above those of rows that it has not read."""
+        self._waiting: dict[str, bool] = {}
+        """The keys of the rows to write next, and whether each gets a new number, so that others read it as new."""
+        self._writing: tuple[Future[int], Changes] | None = None
         self._locks: dict[str, RunLock] = {}
         self.index = StoredIndex(self._db, self.name, self._table, writes=writes)
         self._writer: Writer | None = None
         try:
-            self._writer = Writer(self.name, self._table, self._note_written) if writes else None
+            self._writer = Writer(self.name, self._table) if writes else None
             with store_errors(self.name, "read"):
+                self._runs |= runs_in(self._db, self._table)
                 [last] = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()
                 self.index.load(last or 0)
                 self._known = self.index.last
@@ -64,7 +71,12 @@ class SqliteBackend(MemoryBackend):
         wanted = list(keys)
         rows = [Row(key, record) for key in wanted if (record := self._rows.get(key)) is not None]
         stored = [stored_key(key) for key in wanted if key not in self._rows]
-        return rows + [Row(key_in(key), value) for key, value in self._select("key, value", "key", stored)]
+        return rows + [Row(self._key(key), value) for key, value in self._select("key, value", "key", stored)]
+
+    def _key(self, stored: Any) -> str:
+        if isinstance(stored, int) and stored >> 32 not in self._runs and stored > 0:  # the run has just begun
+            self._runs |= runs_in(self._db, self._table)
+        return key_in(stored, self._runs)
 
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
         """Return `columns` of the rows whose column `by` has one of `values`."""
@@ -76,48 +88,35 @@ class SqliteBackend(MemoryBackend):
                 found += self._db.execute(query, some)
         return found
 
-    def _at(self, places: Iterable[Place]) -> dict[Place, Row]:
-        some = list(places)
-        found: dict[Place, Row] = {row.key: row for row in self.get([each for each in some if isinstance(each, str)])}
-        numbers = [each for each in some if isinstance(each, int)]
-        for number, stored, value in self._select("number, key, value", "number", numbers):
-            if (record := self._rows.get(key := key_in(stored), value)) is not None:
-                found[number] = Row(key, record)
-        return found
-
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
     ) -> list[Found]:
         found = super().find(questions, entries, ahead)
-        for other in self._others():
-            newest = [*map(other.index.newest, questions)]  # of all, before one of them makes it write
-            for question, places, answer in zip(questions, newest, found, strict=True):
-                other.add_unread(question, places, answer)
+        some = self._meeting if self in self._meeting else ()
+        for other in [each for each in some if each is not self and each._place == self._place]:
+            for answer, unread in zip(found, other.unread(questions), strict=True):
+                for key, rows in unread.rows.items():
+                    answer.rows[key] = _joined(answer.rows.get(key, ()), rows)
+                answer.near = _joined(answer.near, unread.near)
         return found
 
-    def _others(self) -> list[SqliteBackend]:
-        """Return the other back ends that this one meets."""
-        some = self._meeting if self in self._meeting else ()
-        return [each for each in some if each is not self and each._place == self._place]
+    def unread(self, questions: Sequence[Question]) -> list[Found]:
+        """Return the documents that another back end may not have read yet: pending and new ones.
 
-    def add_unread(self, question: Question, newest: Places, found: Found) -> None:
-        """Add this back end's documents that another one may not have read yet: pending and new ones."""
-        keys, near = newest
-        for key, places in keys.items():
-            found.rows[key] = self._with_unread(found.rows.get(key, []), places[-question.keys[key] :])
-        found.near = self._with_unread(found.near, near)
-
-    def _with_unread(self, rows: list[Row], places: Iterable[Place]) -> list[Row]:
-        known = {row.key for row in rows}
-        keys = [each for each in places if isinstance(each, str) and each.startswith(DOCUMENT) and each not in known]
-        unread = self.get(keys)
-        # A new document counts as pending until it is in the file, so that no link to it gets there first.
-        waits = all(row.key in self._pending for row in unread) or self._can_write()
-        for row in unread:
-            # Encoded, since each store counts the copies of a document by itself.
-            value = row.value if isinstance(row.value, bytes) else dump(row.key, row.value)
-            rows = [*rows, Row(row.key, value, waits or row.key in self._pending)]
-        return rows
+        A new document counts as pending until it is in the file, so that no link to it gets there first.
+        """
+        answers = super().find(questions)
+        listed = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
+        unread = {row.key: row for row in listed if row.key in self._rows and row.key.startswith(DOCUMENT)}
+        waits = unread.keys() <= self._pending.keys() or self._can_write()
+        rows = {key: Row(key, _encoded(row), waits or key in self._pending) for key, row in unread.items()}
+        return [
+            Found(
+                {key: [rows[row.key] for row in some if row.key in rows] for key, some in each.rows.items()},
+                [rows[row.key] for row in each.near if row.key in rows],
+            )
+            for each in answers
+        ]
 
     def _can_write(self) -> bool:
         """Start to write all buffered rows. Return False if the last write failed."""
@@ -128,19 +127,17 @@ class SqliteBackend(MemoryBackend):
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         prefix = f"{kind}/{run}/" if run else f"{kind}/"
-        last, end = (b"", NO_VISIT) if kind == VISIT else (prefix, f"{prefix[:-1]}0")  # "0" follows "/"
-        query = f'SELECT key, value FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT {AT_ONCE}'
         unwritten = {key for key in self._rows if key.startswith(prefix)}
-        while True:
+        last, end = database.bounds(kind, run)
+        query = f'SELECT key, value FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT {AT_ONCE}'
+        rows: list[Any] = [(last, None)]
+        while rows:
             with store_errors(self.name, "read"):
-                rows = self._db.execute(query, (last, end)).fetchall()
+                rows = self._db.execute(query, (rows[-1][0], end)).fetchall()
             for stored, value in rows:
-                unwritten.discard(key := key_in(stored))
+                unwritten.discard(key := self._key(stored))
                 if (record := self._rows.get(key, value)) is not None:
                     yield Row(key, record)
-            if len(rows) < AT_ONCE:
-                break
-            last = rows[-1][0]
         yield from self.get(sorted(unwritten))
 
     def size(self, kind: str) -> int:
@@ -148,112 +145,112 @@ class SqliteBackend(MemoryBackend):
         with store_errors(self.name, "read"):
             self._db.execute("BEGIN")  # both reads see the same rows
             try:
-                [stored] = self._db.execute(query, [*map(stored_key, COUNTED[kind])]).fetchone()
+                [stored] = self._db.execute(query, database.COUNTED[kind]).fetchone()
                 waiting = self._select("key", "key", [*map(stored_key, self._counted(kind))])
             finally:
                 self._db.execute("COMMIT")
         return super().size(kind) + int(stored) - len(waiting)
 
-    def release(self, entry: Entry) -> None:
-        super().release(entry)
-        if self._writer and entry.key in self._writer.batch:
-            self._writer.batch.put(entry.key, None, "delete")
+    # Writing
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        assert self._writer
         for entry in deleted:
+            if entry.key in self._waiting and entry.key.startswith(DOCUMENT):  # it was never written
+                self.index.remove(place(entry.key))
             self._rows[entry.key] = None
-            self.index.remove(entry.key)
-            self._writer.batch.put(entry.key, None, "delete")
+            self._waiting[entry.key] = True
         for entry in entries:
             self._put(entry)
-            self._writer.batch.put(entry.key, entry.record, "update" if entry.keeps_place else "replace")
+            self._wait(entry.key, is_new=not entry.keeps_place)
 
-    # Writing
+    def _wait(self, key: str, *, is_new: bool) -> None:
+        self._waiting[key] = is_new or self._waiting.get(key, False)
 
     def flush(self, *, wait: bool) -> None:
         if self._writer:
-            self._writer.flush(wait=wait)
+            self._settle(wait=wait)
+            if wait:
+                self._writer.check_file()
+            while self._waiting and not self._writing:
+                changes = {key: (self._rows.get(key), is_new) for key, is_new in self._waiting.items()}
+                self._waiting = {}
+                self._writing = self._writer.write(changes), changes
+                self._settle(wait=wait)
 
-    def _note_written(self, batch: Batch, first: int) -> None:
-        """Note the numbers of the rows that a batch replaced, from `first` on. Remove its rows from RAM."""
-        assert self._writer
-        waiting = self._writer.batch
-        replaced = batch.keys_of("replace")
-        for number, key in enumerate(replaced, first):
-            if waiting.get(key, ("", None))[0] != "replace":  # else it gets another number
-                self.index.number(key, number)
-        self._own.append((first, first + len(replaced) - 1))
-        for key, (_, record) in batch.items():
-            if key not in waiting and self._rows.get(key, batch) is record:
-                del self._rows[key]
+    def _settle(self, *, wait: bool) -> None:
+        """Handle the result of the running write if it has ended, or wait for its end.
+
+        Raise its error, if any. Its rows stay in the buffer.
+        """
+        if self._writing and (wait or self._writing[0].done()):
+            (future, changes), self._writing = self._writing, None
+            if error := future.exception():
+                later, self._waiting = self._waiting, {key: is_new for key, (_, is_new) in changes.items()}
+                for key, is_new in later.items():
+                    self._wait(key, is_new=is_new)
+                raise error
+            self._note_written(changes, future.result())
+
+    def _note_written(self, changes: Changes, first: int) -> None:
+        """Note the numbers of the rows that were written anew, from `first` on. Remove the written rows from RAM."""
+        last = first - 1 + sum(is_new and record is not None for record, is_new in changes.values())
+        if first == self._known + 1 and not self._own:
+            self._known = last
+        else:
+            self._own.append((first, last))
+        for key in changes:
+            if key not in self._waiting:
+                self._rows.pop(key, None)
+        self._grow()
+
+    def _grow(self) -> None:
+        """Let the index make levels, if all rows up to number `_known` are in it, and no others have a number."""
+        if not (self._own or self._writing):
+            kinds = DOCUMENT, VISIT
+            self.index.grow(self._known, lambda: (place(key) for key in self._rows if key.startswith(kinds)))
 
     def news(self) -> tuple[list[Row], bool]:
-        rows: list[Row] = []
-        if self._writer:
-            self._writer.settle()
+        if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises it
+            self._settle(wait=False)
         with store_errors(self.name, "read"):
-            if self._version == self._newest_version() and not self._own and not self.index.has_merged:
-                return rows, False
-            more = True
-            while more and not rows:
-                rows, more = self._read_news()
+            [version] = self._db.execute("PRAGMA data_version").fetchone()  # changes when another connection commits
+            if version == self._version:
+                return [], False
+            rows, more = self._read_news()
             if not more:
-                self.index.grow(self._known)
+                self._version = version
+                self._grow()
         return rows, more
-
-    def _newest_version(self) -> int:
-        """Return a number that changes whenever another connection commits."""
-        [version] = self._db.execute("PRAGMA data_version").fetchone()
-        return int(version)
 
     def _read_news(self) -> tuple[list[Row], bool]:
         """Read and index new rows of other processes up to the next ones of this process, at most `AT_ONCE`.
 
-        Return them, and whether more remain. The rows of a write that may not have ended are left for later.
+        Return them, and whether more remain. Those of the running write count as soon as it ends.
         """
-        version = self._newest_version()
-        first, last = self._own[0] if self._own else (self._writing_from(), 0)
+        first, last = self._own[0] if self._own else (END, 0)
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'
         rows = self._db.execute(f"{query} {AT_ONCE}", (self._known, first)).fetchall()
+        own = self._writing[1] if self._writing else {}
         found: list[Row] = []
         for number, stored, value in rows:
-            if number >= self._writing_from():  # asked after the rows were read, since a write says it before it ends
-                return found, False
-            key = key_in(stored)
-            try:
-                record = load(key, value)
-            except ValueError as error:
-                if found:
-                    return found, True  # the next call raises the error
-                self._known = number
-                raise StoreError(f"store {self.name!r} can't be read: {error}; it was left as it is") from error
-            if self._rows.get(key, key) is not None:  # else this process deletes it
-                if key not in self._rows:  # else what is to be written is newer
-                    self.index.remove(key)
-                self.index.add(number, *postings(record))
+            self._known, key = number, self._key(stored)
+            if key not in own and self._rows.get(key, key) is not None:  # else this process writes or deletes it
+                if known := posted(stored, value):
+                    self.index.add(*known)
                 found.append(Row(key, value))
-            self._known = number
         if len(rows) < AT_ONCE and self._own:
             self._own.popleft()
             self._known = max(self._known, last)
             return found, True
-        more = len(rows) == AT_ONCE
-        self._version = version if first == END and not more else 0
-        return found, more
-
-    def _writing_from(self) -> int:
-        """Return the number of the first row that is being written, or one above all."""
-        return self._writer.first if self._writer else END
+        return found, len(rows) == AT_ONCE
 
     # Runs
 
     def hold_run(self, run: str) -> bool:
         lock = RunLock(self.name, run)
-        if run in self._locks or not lock.acquire():
-            return run in self._locks
-        self._locks[run] = lock
-        return True
+        if run not in self._locks and super().hold_run(run) and lock.acquire():
+            self._locks[run] = lock
+        return run in self._locks
 
     def is_held(self, run: str) -> bool:
         return run in self._locks or RunLock(self.name, run).is_held()
@@ -281,13 +278,21 @@ class SqliteBackend(MemoryBackend):
 
     def abandon(self) -> None:
         self._meeting.discard(self)
-        self.index.end()
         if self._writer:
             self._writer.close()
             self._writer = None
         self._db.close()
         for run in list(self._locks):
             self.release_run(run)
+
+
+def _encoded(row: Row) -> bytes:
+    """Return the value of a row encoded, since each store counts the copies of a document by itself."""
+    return row.value if isinstance(row.value, bytes) else dump(row.key, row.value)
+
+
+def _joined(rows: Sequence[Row], unread: Iterable[Row]) -> list[Row]:
+    return [*{row.key: row for row in (*unread, *rows)}.values()]
 
 
 def _size(file: Path) -> int:

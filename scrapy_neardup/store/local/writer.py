@@ -13,10 +13,10 @@ from __future__ import annotations
 import logging
 import os
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlitedict import SqliteDict
 
@@ -25,56 +25,17 @@ from ..records import Record, dump
 from .database import LOCK_SECONDS, store_errors, stored_key
 
 AT_ONCE = 400  # rows in a statement, since SQLite accepts at least 999 parameters
-END = (1 << 63) - 1  # above the number of any row
 PATIENCE = 1.0  # seconds between two checks that the thread is alive
-_ROWS = 'INTO "{}" (key, value) VALUES '
-_VERBS = {
-    "delete": ('DELETE FROM "{}" WHERE key IN (', "?", ")"),
-    "replace": (f"REPLACE {_ROWS}", "(?,?)", ""),
-    "update": (f"INSERT {_ROWS}", "(?,?)", " ON CONFLICT (key) DO UPDATE SET value = excluded.value"),
-}
-
-
-class Batch(dict[str, tuple[str, Record | None]]):
-    """The changes of one transaction: by key a verb of `_VERBS`, and the record or None."""
-
-    def put(self, key: str, record: Record | None, verb: str) -> None:
-        """Add a row. With the verb "update" an existing row keeps its number, so that others do not read it as new."""
-        is_new = verb == "update" and self.get(key, ("", None))[0] == "replace"
-        self[key] = "replace" if is_new else verb, record
-
-    def keys_of(self, verb: str) -> list[str]:
-        return [key for key, (wanted, _) in self.items() if wanted == verb]
-
-    def statements(self, table: str) -> list[tuple[str, list[Any]]]:
-        """Return the statements that write the batch, with their arguments."""
-        found: list[tuple[str, list[Any]]] = []
-        for verb, (begin, mark, end) in _VERBS.items():
-            keys = self.keys_of(verb)
-            for at in range(0, len(keys), AT_ONCE):
-                arguments: list[Any] = []
-                for key in (some := keys[at : at + AT_ONCE]):
-                    record = self[key][1]
-                    arguments += (stored_key(key),) if record is None else (stored_key(key), dump(key, record))
-                found.append((f"{begin.format(table)}{','.join([mark] * len(some))}{end}", arguments))
-        return found
+Changes: TypeAlias = Mapping[str, tuple[Record | None, bool]]
+"""By key, the record to write, None to delete the row; and whether the row gets a new number."""
 
 
 class Writer:
-    """Writes batches one after another. Calls `written(batch, first)` once a batch is on disk.
+    """Writes changes one after another, each in one transaction, in a thread."""
 
-    Its replaced rows have the numbers from `first` on, in their order.
-    """
-
-    def __init__(self, path: str, table: str, written: Callable[[Batch, int], object]) -> None:
-        self.batch = Batch()
-        """The batch to write next."""
-        self.first = END
-        """The number of the first row that the running write replaces, once that is known."""
+    def __init__(self, path: str, table: str) -> None:
         self._path = path
         self._table = table
-        self._written = written
-        self._writing: tuple[Future[None], Batch] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
         options = {"tablename": table, "journal_mode": "WAL", "encode": bytes, "decode": bytes}
         with store_errors(path, "opened"):
@@ -89,61 +50,38 @@ class Writer:
             self.close()
             raise
 
-    def flush(self, *, wait: bool) -> None:
-        """Start to write the buffered rows. With `wait`, return once all are written.
+    def write(self, changes: Changes) -> Future[int]:
+        """Start to write changes. The future has the first of the new numbers, which are without gaps.
 
-        Raise StoreError if a write failed. The rows of that write stay in the buffer.
+        If the write fails, nothing is written, and the future raises StoreError.
         """
-        self._settle(wait=wait)
-        if wait:
-            self._check_file()
-        while self.batch and not self._writing:
-            batch, self.batch = self.batch, Batch()
-            self._writing = self.write(batch), batch
-            self._settle(wait=wait)
+        return self._thread.submit(self._write, changes)
 
-    def settle(self) -> None:
-        """Handle the result of the running write if it has ended well."""
-        if self._writing and self._writing[0].done() and not self._writing[0].exception():
-            self._settle(wait=False)
-
-    def _settle(self, *, wait: bool) -> None:
-        """Handle the result of the running write if the write has ended. With `wait`, wait for its end.
-
-        Raise its error, if any.
-        """
-        if self._writing and (wait or self._writing[0].done()):
-            (future, batch), self._writing = self._writing, None
-            failed = future.exception()
-            first, self.first = self.first, END
-            if failed:
-                for key, (verb, record) in self.batch.items():
-                    batch.put(key, record, verb)
-                self.batch = batch
-                raise failed
-            self._written(batch, first)
-
-    def write(self, batch: Batch) -> Future[None]:
-        """Start to write a batch. If the write fails, nothing is written, and the future raises StoreError."""
-        return self._thread.submit(self._write, batch)
-
-    def _write(self, batch: Batch) -> None:
+    def _write(self, changes: Changes) -> int:
         with store_errors(self._path, "written"):
             self._do("BEGIN IMMEDIATE")
             try:
-                first = self._do("SELECT max(seq) + 1 FROM sqlite_sequence WHERE name = ?", [self._table])[0] or 1
-                for statement, arguments in batch.statements(self._table):
+                [first] = self._do("SELECT max(seq) + 1 FROM sqlite_sequence WHERE name = ?", [self._table])
+                for statement, arguments in self._statements(changes):
                     self._do(statement, arguments)
-                self.first = first  # before anyone can read the rows
                 self._do("COMMIT")
             except BaseException:
-                self.first = END
                 with suppress(Exception):
                     self._do("ROLLBACK")
                 raise
-        self._check_file()
+        self.check_file()
+        return first or 1
 
-    def _check_file(self) -> None:
+    def _statements(self, changes: Changes) -> Iterator[tuple[str, list[Any]]]:
+        deleted = [[stored_key(key)] for key, (record, _) in changes.items() if record is None]
+        yield from _for_some(f'DELETE FROM "{self._table}" WHERE key IN (', deleted, ")", "?")
+        into = f'INTO "{self._table}" (key, value) VALUES '
+        rows = {key: [stored_key(key), dump(key, record)] for key, (record, _) in changes.items() if record is not None}
+        yield from _for_some(f"REPLACE {into}", [row for key, row in rows.items() if changes[key][1]])
+        update = " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        yield from _for_some(f"INSERT {into}", [row for key, row in rows.items() if not changes[key][1]], update)
+
+    def check_file(self) -> None:
         """Raise StoreError if the file was deleted or replaced, since what is written is in the old file then."""
         with suppress(OSError):
             if os.path.samestat(os.stat(self._path), self._file):
@@ -169,3 +107,10 @@ class Writer:
         connection = self._dict.conn
         self._dict.close(do_log=False, force=True)  # without `force`, this waits even for a dead thread
         connection.join(LOCK_SECONDS)
+
+
+def _for_some(begin: str, rows: list[list[Any]], end: str = "", mark: str = "(?,?)") -> Iterator[tuple[str, list[Any]]]:
+    """Yield statements for `AT_ONCE` rows at a time, with their arguments."""
+    for at in range(0, len(rows), AT_ONCE):
+        some = rows[at : at + AT_ONCE]
+        yield f"{begin}{','.join([mark] * len(some))}{end}", [value for row in some for value in row]

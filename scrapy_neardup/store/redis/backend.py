@@ -2,10 +2,10 @@
 
 All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a cluster. 5 is the version of this layout:
 
-- `:document.CODE`: a hash of the documents of a run by place, which is 8 bytes: the code of the run (32 bits), a bit
-  that is 0 and the number of the document (31 bits).
-- `:visit` and `:name`: hashes of the visits of URLs, and of those with a name, by place: their hash, in which the bit
-  is 1.
+- `:document.CODE`: a hash of the documents of a run by place, which is 8 bytes: the code of the run (31 bits, after a
+  bit that is 0) and the number of the document (32 bits).
+- `:visit` and `:name`: hashes of the visits of URLs, and of those with a name, by place: their hash, in which the first
+  bit is 1.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
 - `kKEY`: the places of the rows that have an index key, oldest first. KEY is its first 48 bits.
 - `nBLOCK`: the places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and its
@@ -28,7 +28,7 @@ from urllib.parse import unquote
 from ...index.row_index import flips, most_flips
 from .. import named, records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, kind_of, place_of, run_of
+from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_at, kind_of, run_of
 from .connection import VERSION, Operation, Server, clients, code, logger, store_errors
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
@@ -46,7 +46,7 @@ class RedisBackend(Server):
     def __init__(self, address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> None:
         super().__init__(address, namespace)
         self._writes = writes
-        self._runs: dict[bytes, str] = {}
+        self._runs: dict[int, str] = {}
         self._heard = dict.fromkeys(["news", *["added"] * hears_documents], b"0")  # the last entry read of each stream
         try:
             latest = self.run(*(["call", "XREVRANGE", self.key(each), "+", "-", "COUNT", 1] for each in self._heard))
@@ -100,13 +100,12 @@ class RedisBackend(Server):
 
     def _key(self, place: bytes) -> str:
         """Return the key of the row at a place. Raise ValueError if its run is unknown."""
-        if place[CODE] > 0x7F:
-            return f"{VISIT}/{place.hex()}"
-        if place[:CODE] not in self._runs:
-            self._runs = {code: run for run, code in self.names().items()}
-        if place[:CODE] not in self._runs:
+        at = int.from_bytes(place, "big", signed=True)
+        if at >= 0 and at >> 32 not in self._runs:
+            self._runs = {int.from_bytes(code, "big"): run for run, code in self.names().items()}
+        if at >= 0 and at >> 32 not in self._runs:
             raise ValueError(f"no run has the code {place[:CODE].hex()}")
-        return f"{DOCUMENT}/{self._runs[place[:CODE]]}/{int.from_bytes(place[CODE:], 'big'):06x}"
+        return key_at(at, self._runs)
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
@@ -254,12 +253,12 @@ def namespaces(address: str) -> list[str]:
 
 
 def place(key: str) -> bytes:
-    """Return the place of the row with this key, as 8 bytes. Raise struct.error if the row number is too high."""
-    return bytes.fromhex(id_of(key)) if kind_of(key) == VISIT else _place(*place_of(id_of(key)))
+    """Return the place of the row of a document or visit as bytes."""
+    return records.place(key).to_bytes(PLACE, "big", signed=True)
 
 
 def _place(run: str, number: int) -> bytes:
-    return code(run) + pack(">i", number)
+    return code(run) + pack(">I", number)
 
 
 def _packed(keys: Sequence[int]) -> bytes:

@@ -10,12 +10,11 @@ refuses a call that arrives late, and a lease that is gone, or has too low a num
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from importlib.resources import files
 from threading import Event, Lock
 from typing import Any, cast
@@ -31,7 +30,7 @@ from redis.connection import parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from .. import named
+from .. import named, records
 from ..interface import StoreError
 from ..records import DAMAGE, META, RUN
 
@@ -117,10 +116,9 @@ def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
     return partial(cast(Any, Sentinel)(hosts, **options).master_for, service, **login_options, db=int(database or 0))
 
 
-@cache
 def code(run: str) -> bytes:
-    """Return the code of a run: 4 bytes of a hash of its id. Two runs of a store can't have the same code."""
-    return hashlib.blake2b(run.encode(), digest_size=4).digest()
+    """Return the code of a run as bytes."""
+    return records.code(run).to_bytes(4, "big")
 
 
 class Server:

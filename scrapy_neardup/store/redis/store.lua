@@ -18,12 +18,12 @@ local KEPT = 100000 -- entries of a stream
 -- number of its last call.
 local function lease(place) return root .. ':lease.' .. sub(place, 1, CODE) end
 
-local function is_document(place) return byte(place, CODE + 1) < 128 end
+local function is_document(place) return byte(place) < 128 end
 
 -- Returns the hash that has the row at a place.
 local function rows(place)
   if is_document(place) then return root .. ':document.' .. sub(place, 1, CODE) end
-  return root .. (byte(place) < 128 and ':visit' or ':name')
+  return root .. (byte(place) < 192 and ':visit' or ':name')
 end
 
 for _, code in ipairs(codes) do

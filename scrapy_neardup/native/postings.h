@@ -1,0 +1,176 @@
+/* Find rows in a sorted array of entries. An entry is a posting of 36 bits and a slot of 28: see index/row_index.py. */
+
+enum { SLOT_BITS = 28, BLOCK_BITS = 16, BLOCKS = 4, REST_BITS = 45, CROWD = 1024 };
+
+static const uint64_t NEAR = UINT64_C(1) << 63, SLOT = (UINT64_C(1) << SLOT_BITS) - 1;
+
+typedef struct {
+    uint64_t posting, most, simhash, distance;
+} Probe;
+
+typedef struct {
+    int64_t probe, slot, far;
+} Hit;
+
+typedef struct {
+    const void *entries, *simhashes;
+    Py_ssize_t all, slots; /* their numbers */
+    Hit *hits;
+    Py_ssize_t count, room;
+} Search;
+
+/* Return the place of the first entry from `start` to `end` that is not below a value. */
+static Py_ssize_t bisect(const void *entries, Py_ssize_t start, Py_ssize_t end, uint64_t value)
+{
+    while (start < end) {
+        Py_ssize_t middle = start + (end - start) / 2;
+        if (load(entries, middle) < value)
+            start = middle + 1;
+        else
+            end = middle;
+    }
+    return start;
+}
+
+/* Return the number of bits that are 1. */
+static int ones_in(uint64_t bits)
+{
+    bits -= bits >> 1 & UINT64_C(0x5555555555555555);
+    bits = (bits & UINT64_C(0x3333333333333333)) + (bits >> 2 & UINT64_C(0x3333333333333333));
+    return (int)(((bits + (bits >> 4)) & UINT64_C(0x0F0F0F0F0F0F0F0F)) * UINT64_C(0x0101010101010101) >> 56);
+}
+
+/* Add a hit. Return 0 with an error set if memory is lacking. */
+static int push(Search *search, Hit hit)
+{
+    if (search->count == search->room) {
+        Hit *grown = PyMem_Realloc(search->hits, (size_t)(2 * search->room + 64) * sizeof(Hit));
+        if (grown == NULL)
+            return PyErr_NoMemory() != NULL;
+        search->hits = grown;
+        search->room = 2 * search->room + 64;
+    }
+    search->hits[search->count++] = hit;
+    return 1;
+}
+
+/* Return whether a hit is nearer than another, or as near and older. */
+static int is_before(Hit one, Hit other)
+{
+    return one.far < other.far || (one.far == other.far && one.slot < other.slot);
+}
+
+/* Add a hit among those from `begin` on, which are sorted and at most so many. */
+static int push_nearest(Search *search, Py_ssize_t begin, uint64_t most, Hit hit)
+{
+    Hit *all = search->hits;
+    if ((uint64_t)(search->count - begin) >= most) {
+        if (!most || !is_before(hit, all[search->count - 1]))
+            return 1;
+        search->count--;
+    }
+    if (!push(search, hit))
+        return 0;
+    all = search->hits;
+    Py_ssize_t at = search->count - 1;
+    for (; at > begin && is_before(hit, all[at - 1]); at--)
+        all[at] = all[at - 1];
+    all[at] = hit;
+    return 1;
+}
+
+/* Add the newest rows of a key, whose entries are from `start` to `end`. */
+static int find_key(Search *search, Py_ssize_t probe, const Probe *asked, Py_ssize_t start, Py_ssize_t end)
+{
+    if ((uint64_t)(end - start) > asked->most)
+        start = end - (Py_ssize_t)asked->most;
+    for (; start < end; start++) {
+        uint64_t slot = load(search->entries, start) & SLOT;
+        if (slot < (uint64_t)search->slots && !push(search, (Hit){probe, (int64_t)slot, 0}))
+            return 0;
+    }
+    return 1;
+}
+
+/* Add the rows nearest to a SimHash, of those with entries from `start` to `end`. */
+static int find_near(Search *search, Py_ssize_t probe, const Probe *asked, Py_ssize_t start, Py_ssize_t end)
+{
+    int turn = BLOCK_BITS * (int)(asked->posting >> 61 & 3);
+    uint64_t turned = turn ? asked->simhash << turn | asked->simhash >> (64 - turn) : asked->simhash, far;
+    uint64_t own = asked->posting >> 61 << 61 | turned >> 31 << SLOT_BITS, slots = (uint64_t)search->slots;
+    Py_ssize_t crowd = (Py_ssize_t)(slots >> 14) > CROWD ? (Py_ssize_t)(slots >> 14) : CROWD, begin = search->count;
+    Py_ssize_t at = bisect(search->entries, start, end, asked->posting | SLOT);
+    end = end - at > crowd ? at + crowd : end;
+    for (start = at - start > crowd ? at - crowd : start; start < end; start++) {
+        uint64_t entry = load(search->entries, start), slot = entry & SLOT;
+        if ((uint64_t)ones_in((entry ^ own) >> SLOT_BITS) > asked->distance || slot >= slots)
+            continue; /* most entries, without a look at the whole SimHash */
+        far = (uint64_t)ones_in(load(search->simhashes, (Py_ssize_t)slot) ^ asked->simhash);
+        Hit hit = {probe, (int64_t)slot, (int64_t)far};
+        if (far <= asked->distance && !push_nearest(search, begin, asked->most, hit))
+            return 0;
+    }
+    return 1;
+}
+
+/* Add the rows that a probe finds by one posting. */
+static int find_posting(Search *search, Py_ssize_t probe, const Probe *asked)
+{
+    const void *entries = search->entries;
+    uint64_t rest = asked->posting & NEAR ? (UINT64_C(1) << REST_BITS) - 1 : SLOT, last = asked->posting | rest;
+    Py_ssize_t start = bisect(entries, 0, search->all, asked->posting & ~rest), end;
+    if (start == search->all || load(entries, start) > last)
+        return 1; /* most keys are not found */
+    end = bisect(entries, start, search->all, last); /* no level is so full that it has this slot */
+    return (asked->posting & NEAR ? find_near : find_key)(search, probe, asked, start, end);
+}
+
+/* Return the next larger number with as many bits that are 1. */
+static uint64_t next_flip(uint64_t flip)
+{
+    uint64_t lowest = flip & (~flip + 1), carried = flip + lowest;
+    return ((carried ^ flip) >> 2) / lowest | carried;
+}
+
+/* Add the rows with a near SimHash: by its blocks, and by those that differ in a few bits (row_index.near_postings). */
+static int find_all_near(Search *search, Py_ssize_t probe, Probe asked)
+{
+    int64_t bits = (int64_t)(asked.distance < 64 ? asked.distance : 64) - (BLOCKS - 1);
+    int64_t least = bits < 0 ? -1 : bits / BLOCKS, more = bits - BLOCKS * least;
+    for (int64_t block = 0; block < BLOCKS; block++) {
+        int turn = BLOCK_BITS * (int)block;
+        uint64_t turned = turn ? asked.simhash << turn | asked.simhash >> (64 - turn) : asked.simhash;
+        uint64_t own = NEAR | (uint64_t)block << 61 | turned >> 31 << SLOT_BITS;
+        for (int64_t count = 0; count <= least + (block < more); count++)
+            for (uint64_t flip = (UINT64_C(1) << count) - 1; flip >> BLOCK_BITS == 0; flip = next_flip(flip)) {
+                asked.posting = own ^ flip << REST_BITS;
+                if (!find_posting(search, probe, &asked))
+                    return 0;
+                if (!flip)
+                    break;
+            }
+    }
+    return 1;
+}
+
+/* row_index._find: find(entries, simhashes, probes) */
+static PyObject *find(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer entries, simhashes, probes;
+    if (!PyArg_ParseTuple(args, "y*y*y*", &entries, &simhashes, &probes))
+        return NULL;
+    Search search = {entries.buf, simhashes.buf, entries.len / 8, simhashes.len / 8, NULL, 0, 0};
+    int goes_on = 1;
+    for (Py_ssize_t probe = 0; goes_on && probe < probes.len / (Py_ssize_t)sizeof(Probe); probe++) {
+        Probe asked;
+        memcpy(&asked, (const char *)probes.buf + probe * (Py_ssize_t)sizeof(Probe), sizeof(Probe));
+        goes_on = asked.posting & NEAR ? find_all_near(&search, probe, asked) : find_posting(&search, probe, &asked);
+    }
+    const char *made = (const char *)search.hits;
+    PyObject *found = goes_on ? PyBytes_FromStringAndSize(made, search.count * (Py_ssize_t)sizeof(Hit)) : NULL;
+    PyMem_Free(search.hits);
+    PyBuffer_Release(&entries);
+    PyBuffer_Release(&simhashes);
+    PyBuffer_Release(&probes);
+    return found;
+}
