@@ -1,4 +1,4 @@
-"""Find near-duplicates by other packages: each function yields, for one text after another, which earlier one it repeats.
+"""Find near-duplicates by other packages: each function yields, for each of some texts, which earlier one it repeats.
 
 That is the number of the first text that the package's own index returns; None for a text that repeats none, which then
 goes into the index. `bench/compare.py` puts them beside ours.
