@@ -2,11 +2,11 @@
 
     python bench/accuracy.py DIR… [--text-dedup PYTHON]
 
-DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label). Strict, lenient and hard are explained by `scrapy neardup
-evaluate --help`, whose figures for our own detectors these are. Documents come in file order; a peer puts a document to
-the first one that its index returns, and else into the index (text-dedup, which takes the file as a whole, joins all
-that share a band); all pairs of a cluster are predicted. `raw` means that what a detector proposes is taken without
-verification. Peers that are not installed are passed over (`pip install -r bench/peers.txt`).
+DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label). Strict, lenient and hard are explained by `scrapy
+neardup lab evaluate --help`, whose figures for our own detectors these are. Documents come in file order; a peer puts
+a document to the first one that its index returns, and else into the index (text-dedup, which takes the file as a
+whole, joins all that share a band); all pairs of a cluster are predicted. `raw` means that what a detector proposes is
+taken without verification. Peers that are not installed are passed over (`pip install -r bench/peers.txt`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import peer_text_dedup
-from peers import Peer, characters, datasketch, rensa, simhash
+from peers import Peer, characters, datasketch, rensa, simhash, text_dedup_clusters
 
 from scrapy_neardup.quality.evaluation import decide, warm_up
 from scrapy_neardup.quality.labels import MODES, Cluster, LabelledSet, Partition
@@ -52,11 +51,12 @@ def peer(decide_by: Peer) -> Run:
 
 
 ALONE = (*DEFAULT_DETECTORS, "feature_code", "dwdcs", "dwswn")
+NEEDS = {"dwdcs": "snowballstemmer", "dwswn": "snowballstemmer"}
 
 CONTESTANTS: dict[str, tuple[str, Run]] = {
     "default (all four)": ("", ours(*DEFAULT_DETECTORS)),
-    **{name: ("", ours(name)) for name in ALONE},
-    **{f"{name}, raw": ("", ours(name, verified=False)) for name in ALONE},
+    **{name: (NEEDS.get(name, ""), ours(name)) for name in ALONE},
+    **{f"{name}, raw": (NEEDS.get(name, ""), ours(name, verified=False)) for name in ALONE},
     "exact text": ("", exact),
     "datasketch MinHash-128 at .5": ("datasketch", peer(datasketch)),
     "datasketch MinHash-128 at .7": ("datasketch", peer(partial(datasketch, threshold=0.7))),
@@ -66,7 +66,7 @@ CONTESTANTS: dict[str, tuple[str, Run]] = {
 
 
 def text_dedup(python: str, folder: str) -> Run:
-    return lambda rows: peer_text_dedup.clusters(python, Path(folder, "docs.jsonl"))
+    return lambda rows: text_dedup_clusters(python, Path(folder, "docs.jsonl"))
 
 
 def line(labelled: LabelledSet, run: Run) -> str:

@@ -1,17 +1,14 @@
 """Ours beside other packages, on texts that are made up: what is found, what is taken for a copy wrongly, how fast.
 
     pip install -r bench/peers.txt
-    python bench/compare.py [--documents 400] [--tokens 300] [--text-dedup PYTHON] [--semhash-model DIR]
+    python bench/compare.py [--documents 400] [--tokens 300] [--text-dedup PYTHON]
 
-It prints the tables of docs/comparison.md. A set has so many texts; then, of each kind below, a copy of every text; at
-last pages of forms, ten of each, half of whose words are the form's, so that none of these is a copy. All come one by
-one, the originals first. A row has the share of the copies of each kind that a package puts to their originals, and
-what it takes for a copy wrongly, of the originals and of the pages of forms. The time is CPU time of the process, of
-all its threads, from the first text to the last verdict. In Chinese, two characters count as a word.
-
-The second table is of main texts: pages with menus and teasers around a text, and the words of it that are found, and
-that are found besides. Packages that are not installed are named as such. semhash needs a model that it downloads: give
-the folder of one.
+It prints the table of docs/comparison.md, and one of Chinese texts. A set has so many texts; then, of each kind below,
+a copy of every text; at last pages of forms, ten of each, half of whose words are the form's, so that none of these is
+a copy. All come one by one, the originals first. A row has the share of the copies of each kind that a package puts to
+their originals, and what it takes for a copy wrongly, of the originals and of the pages of forms. The time is CPU time
+of the process, of all its threads, from the first text to the last verdict. In Chinese, two characters count as a
+word. Packages that are not installed are named as such.
 """
 
 from __future__ import annotations
@@ -28,13 +25,11 @@ from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
 
-import peer_text_dedup
 import peers
 from options import positive
-from texts import made_up, page_of
+from texts import made_up
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.text.tokens import tokenize
 
 KINDS = ("1 % changed", "10 % changed", "20 % changed", "cut to 70 %", "30 % added")
 CUTS: dict[str, dict[str, Any]] = {"English": {}, "Chinese": {"analyzer": "char", "ngram": (5, 5)}}
@@ -102,26 +97,13 @@ def ours(texts: Iterable[str]) -> Iterator[int | None]:
 
 
 def text_dedup(python: str, texts: Iterable[str]) -> Iterator[int | None]:
-    """It takes all at once, and joins texts that share a band: the first of a cluster is the original of the others."""
+    """Have text-dedup join texts that share a band; the first of a cluster is the original of the others."""
     texts = list(texts)
     with tempfile.TemporaryDirectory() as folder:
         feed = Path(folder, "feed.jsonl")
         feed.write_text("".join(json.dumps({"id": f"t{n}", "text": text}) + "\n" for n, text in enumerate(texts)))
-        clusters = [sorted(int(name[1:]) for name in cluster) for cluster in peer_text_dedup.clusters(python, feed)]
+        clusters = [sorted(int(name[1:]) for name in cluster) for cluster in peers.text_dedup_clusters(python, feed)]
     of = {number: cluster[0] for cluster in clusters for number in cluster[1:]}
-    return (of.get(number) for number in range(len(texts)))
-
-
-def semhash(model: str, texts: Iterable[str]) -> Iterator[int | None]:
-    """Compare what texts mean, by vectors."""
-    from model2vec import StaticModel
-    from semhash import SemHash
-
-    texts = list(texts)
-    rows = [{"id": str(number), "text": text} for number, text in enumerate(texts)]
-    made = SemHash.from_records(rows, columns=["text"], model=StaticModel.from_pretrained(model))
-    filtered = made.self_deduplicate().filtered
-    of = {int(each.record["id"]): int(each.duplicate_of["id"]) for each in filtered}
     return (of.get(number) for number in range(len(texts)))
 
 
@@ -137,8 +119,6 @@ def packages(language: str, opts: argparse.Namespace) -> dict[str, Contestant]:
     }
     if opts.text_dedup:
         found["text-dedup, MinHash-LSH at 0.5"] = ("", partial(text_dedup, opts.text_dedup))
-    if opts.semhash_model:
-        found["semhash, at 0.9"] = ("semhash", partial(semhash, opts.semhash_model))
     return found
 
 
@@ -184,70 +164,14 @@ def duplicates(language: str, opts: argparse.Namespace) -> None:
         print(line([shown, *row(made, found, took)]), flush=True)
 
 
-# Main texts
-
-
-def extractors() -> dict[str, tuple[str, Callable[[str], str | None]]]:
-    def own(page: str) -> str | None:
-        return Document.from_field(page, url="http://a.example/").text
-
-    def trafilatura(page: str) -> str | None:
-        from trafilatura import extract
-
-        return extract(page)
-
-    def resiliparse(page: str) -> str:
-        from resiliparse.extract.html2text import extract_plain_text
-
-        return str(extract_plain_text(page, main_content=True))
-
-    def rs_trafilatura(page: str) -> Any:
-        import rs_trafilatura as package
-
-        return package.extract(page).content_text
-
-    each: tuple[tuple[str, Callable[[str], Any]], ...] = (
-        ("scrapy-neardup", own),
-        ("trafilatura", trafilatura),
-        ("resiliparse", resiliparse),
-        ("rs-trafilatura", rs_trafilatura),
-    )
-    return {name: (name, extract) for name, extract in each}
-
-
-def main_texts(language: str, opts: argparse.Namespace) -> None:
-    texts = made_up(language, opts.documents // 4, opts.tokens)
-    pages = [page_of(text) for text in texts]
-    print(f"\n{language}, {len(pages)} pages:\n")
-    print(line([f"main texts, {language}", "found, % of its words", "besides, % of what is found", "pages/s"]))
-    print(line(["---"] * 4))
-    for name, (package, extract) in extractors().items():
-        try:
-            shown = versioned(name, package)
-        except PackageNotFoundError:
-            print(line([name, "not installed"]))
-            continue
-        extract(pages[0])
-        start = process_time()
-        found = [extract(page) or "" for page in pages]
-        took = process_time() - start
-        pairs = [(Counter(tokenize(text)), Counter(tokenize(got))) for text, got in zip(texts, found, strict=True)]
-        kept = sum((text & got).total() for text, got in pairs)
-        shares = kept / sum(text.total() for text, _ in pairs), 1 - kept / max(1, sum(got.total() for _, got in pairs))
-        print(line([shown, *(f"{100 * share:.1f}" for share in shares), f"{len(pages) / took:,.0f}"]), flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=positive, default=400, metavar="N", help="originals of a set (400)")
     parser.add_argument("--tokens", type=positive, default=300, metavar="N", help="of a text (300)")
     parser.add_argument("--text-dedup", metavar="PYTHON", help="of an environment that has text-dedup")
-    parser.add_argument("--semhash-model", metavar="DIR", help="a model of model2vec")
     opts = parser.parse_args()
     for language in CUTS:
         duplicates(language, opts)
-    for language in CUTS:
-        main_texts(language, opts)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Measure what the plugin costs a crawl of pages of 19 KB, by kind of spider.
 
-    python bench/crawl.py [--pages 1000] [--rounds 3] [--kinds links,css,bare] [--json FILE]
-                          [-s NAME=VALUE…]
+    python bench/crawl.py [--pages 1000] [--rounds 3] [--kinds links,css,bare] [-s NAME=VALUE…]
 
 - links: follows the links that a LinkExtractor finds, and yields the page's title and HTML.
 - css: yields four fields that CSS selectors find, among them the text.
@@ -30,7 +29,7 @@ from typing import Any
 
 import scrapy
 from crawl_pages import LIST
-from options import new_file, positive, some_of
+from options import positive, some_of
 from scrapy import signals
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.linkextractors import LinkExtractor
@@ -161,7 +160,6 @@ def main() -> None:
     parser.add_argument("--pages", type=positive, default=1000, metavar="N", help="default: 1000")
     parser.add_argument("--rounds", type=positive, default=3, metavar="N", help="default: 3")
     parser.add_argument("--kinds", type=kinds, default=list(KINDS), help="of spider (default: all)")
-    parser.add_argument("--json", type=new_file, metavar="FILE", help="write all figures to this file")
     parser.add_argument("-s", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="of the plugin")
     parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -182,8 +180,6 @@ def main() -> None:
     print(f"{options.pages} pages{'':16}CPU, ms a page   ratio  start, s  dropped")
     for kind, made in found.items():
         print(kind, *rows(made), sep="\n")
-    if options.json:
-        options.json.write_text(json.dumps({"pages": options.pages, "crawls": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

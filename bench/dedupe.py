@@ -1,17 +1,15 @@
 """A feed of documents through `scrapy neardup dedupe`, with one process and with two, beside peers.
 
-    python bench/dedupe.py [--documents 3000] [--tokens 700] [--chinese] [--rounds 3] [--workers 1,2] [--json FILE]
-                           [--peers datasketch,rensa,gaoya,simhash] [--text-dedup PYTHON]
+    python bench/dedupe.py [--documents 3000] [--tokens 700] [--rounds 3] [--workers 1,2]
+                           [--peers datasketch,rensa,gaoya,simhash]
 
 The feed is made up: texts of real length, of which every fifth is an earlier one with one word in a hundred changed.
 Each contestant runs in processes of its own, from the file on disk to the end of its last process, all in turns, and in
-every round on the first 200 rows too, which is its start: with few documents that is most of what it takes. The table
-gives medians of the rounds, and ratios within a round, with the start and without: datasketch's MinHash-LSH and rensa's
-and gaoya's (128 minima, threshold 0.5, shingles of 3 words or 5 Chinese characters) and the package `simhash`, which
-read the same file and write nothing. Peers that are not installed are left out; `text-dedup`, whose MinHash-LSH of the
-same kind does write, needs other versions of libraries, so its contestant is run by the Python of an environment that
-has it. "peak" is the memory of a contestant's largest process. Give 100000 documents on a machine that has nothing else
-to do, and leave `simhash` out, whose index takes the longer the more such texts it holds.
+every round on the first 200 rows too, which is its start. The table gives medians of the rounds, and ratios within a
+round: datasketch's MinHash-LSH and rensa's and gaoya's (128 minima, threshold 0.5, shingles of 3 words) and the package
+`simhash`, which read the same file and write nothing. Peers that are not installed are left out. "peak" is the memory
+of a contestant's largest process. Give 100000 documents on a machine that has nothing else to do, and leave `simhash`
+out, whose index takes the longer the more such texts it holds.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
-import peer_text_dedup
-from options import new_file, positive
+from options import positive
 from texts import made_up
 
 FEW = 200  # rows: their time is that of the start
@@ -55,21 +52,10 @@ class Took(NamedTuple):
     """Bytes of its largest process."""
 
 
-class Round(NamedTuple):
-    start: Took
-    """For the first few rows."""
-    whole: Took
-
-    @property
-    def bare(self) -> float:
-        """Seconds without the start."""
-        return self.whole.seconds - self.start.seconds
-
-
-def feed(path: Path, language: str, number: int, size: int) -> None:
+def feed(path: Path, number: int, size: int) -> None:
     """Write a feed of made-up documents, and beside it one of the first few."""
     source = random.Random(3)
-    texts = made_up(language, number - number // COPIES, size)
+    texts = made_up("English", number - number // COPIES, size)
     with path.open("w", encoding="utf-8") as whole, few(path).open("w", encoding="utf-8") as part:
         for place in range(number):
             fresh = place - place // COPIES
@@ -83,10 +69,10 @@ def feed(path: Path, language: str, number: int, size: int) -> None:
 
 
 def edited(text: str, source: random.Random) -> str:
-    words = text.split(" ") if " " in text else list(text)
+    words = text.split(" ")
     for _ in range(len(words) // CHANGED):
         words[source.randrange(len(words))] = "changed"
-    return (" " if " " in text else "").join(words)
+    return " ".join(words)
 
 
 def few(path: Path) -> Path:
@@ -94,12 +80,10 @@ def few(path: Path) -> Path:
 
 
 def commands(opts: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the contestants; the path of a feed comes last."""
+    """Return the command of each contestant, to which the path of a feed is added."""
     ours = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "-o", OUTPUT, "--id-field", "id"]  # no item's identity
     found = {f"ours, --workers {count}": [*ours, "--workers", count] for count in opts.workers.split(",")}
     found |= {peer: [sys.executable, "-c", PEER, peer] for peer in opts.peers.split(",") if find_spec(peer)}
-    if opts.text_dedup:
-        found["text-dedup"] = peer_text_dedup.command(opts.text_dedup, output="text-dedup", cache="cache")
     return found
 
 
@@ -118,61 +102,47 @@ def run(command: list[str], path: Path) -> Took:
     return Took(perf_counter() - start, used.ru_maxrss * 1024)
 
 
-def measure(path: Path, opts: argparse.Namespace) -> dict[str, list[Round]]:
-    """Return what each contestant took in each round."""
-    found: dict[str, list[Round]] = {name: [] for name in commands(opts)}
+def measure(path: Path, opts: argparse.Namespace) -> dict[str, list[tuple[Took, Took]]]:
+    """Return what each contestant took in each round, for the first few rows and for all."""
+    found: dict[str, list[tuple[Took, Took]]] = {name: [] for name in commands(opts)}
     for _ in range(opts.rounds):
         for name, command in commands(opts).items():
-            found[name].append(Round(run(command, few(path)), run(command, path)))
-            print(f"{name}: {found[name][-1].whole.seconds:.1f} s", file=sys.stderr, flush=True)
+            found[name].append((run(command, few(path)), run(command, path)))
+            print(f"{name}: {found[name][-1][1].seconds:.1f} s", file=sys.stderr, flush=True)
     return found
 
 
-def show(found: dict[str, list[Round]], number: int) -> None:
+def show(found: dict[str, list[tuple[Took, Took]]], number: int) -> None:
     first = next(iter(found.values()))
-    heads = f"{'start, s':>8} {'all, s':>8} {'docs/s':>8} {'× the first':>12} {'without start':>14} {'peak, MB':>9}"
+    heads = f"{'start, s':>8} {'all, s':>8} {'docs/s':>8} {'× the first':>12} {'peak, MB':>9}"
     print(f"{'':19} {heads}")
     for name, rounds in found.items():
         start, whole = (median(each.seconds for each in some) for some in zip(*rounds, strict=True))
-        ratio = median(base.whole.seconds / took.whole.seconds for took, base in zip(rounds, first, strict=True))
-        peak = max(took.whole.peak for took in rounds) / 1e6
+        ratio = median(base.seconds / took.seconds for (_, took), (_, base) in zip(rounds, first, strict=True))
+        peak = max(took.peak for _, took in rounds) / 1e6
         figures = f"{start:8.2f} {whole:8.2f} {number / whole:8.0f} {ratio:12.2f}"
-        print(f"{name:19} {figures} {bare(rounds, first):>14} {peak:9.0f}")
-
-
-def bare(rounds: list[Round], first: list[Round]) -> str:
-    """Return how many times as fast as the first a contestant was without the starts, if so few rows can tell."""
-    if any(took.bare <= 0 for took in (*rounds, *first)):
-        return "–"
-    return f"{median(base.bare / took.bare for took, base in zip(rounds, first, strict=True)):.2f}"
+        print(f"{name:19} {figures} {peak:9.0f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=positive, default=3000, metavar="N", help="how many (default: 3000)")
     parser.add_argument("--tokens", type=positive, default=700, metavar="N", help="of a document (default: 700)")
-    parser.add_argument("--chinese", action="store_true", help="instead of English")
     parser.add_argument("--rounds", type=positive, default=3, metavar="N", help="default: 3")
     parser.add_argument("--workers", default="1,2", metavar="N,N", help="of ours, each a contestant (default: 1,2)")
     parser.add_argument("--peers", default=PEERS, metavar="A,B", help=f"default: {PEERS}")
-    parser.add_argument("--text-dedup", metavar="PYTHON", help="of an environment that has this package")
-    parser.add_argument("--json", type=new_file, metavar="FILE", help="write all figures to this file")
     opts = parser.parse_args()
     if opts.documents <= FEW:
         parser.error(f"--documents: more than {FEW}")
-    language = "Chinese" if opts.chinese else "English"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "feed.jsonl")
         # In a process of its own: the peak of those that are started counts what this one holds.
-        making = get_context("spawn").Process(target=feed, args=(path, language, opts.documents, opts.tokens))
+        making = get_context("spawn").Process(target=feed, args=(path, opts.documents, opts.tokens))
         making.start()
         making.join()
-        print(f"{language}: {opts.documents} documents of {opts.tokens} tokens, {path.stat().st_size / 1e6:.0f} MB")
+        print(f"{opts.documents} documents of {opts.tokens} tokens, {path.stat().st_size / 1e6:.0f} MB")
         found = measure(path, opts)
     show(found, opts.documents)
-    if opts.json:
-        figures = {"language": language, "documents": opts.documents, "tokens": opts.tokens, "seconds and bytes": found}
-        opts.json.write_text(json.dumps(figures, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

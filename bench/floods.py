@@ -1,12 +1,11 @@
 """Measure floods: what a page costs when many pages of one kind are in the store, as a hostile site can make them.
 
-    python bench/floods.py [--sizes 1000,10000] [--kinds copies,near,…] [--json FILE]
+    python bench/floods.py [--sizes 1000,10000] [--kinds copies,near,…]
 
 - copies: one text at many URLs of one host, as a soft 404 is.
 - near: one text of 200 words, in each page with 4 other words, on 100 hosts.
 - hosts: one text, each time on another host.
 - bags: the same 200 words in any order, so that SimHash and I-Match are those of all, and no two texts are equal.
-- keys: unlike texts that begin with the same 40 words.
 - titles: unlike texts on one host, each under a title of its own.
 - names: unlike texts, each on a host of its own.
 - fields: one text on one host, each time with another value in a field, so that all are kept.
@@ -31,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from options import new_file, positive, some_of
+from options import positive, some_of
 from texts import zipf
 
 from scrapy_neardup import Deduplicator, Document, item_document
@@ -63,10 +62,6 @@ class Flood:
 
     def bags(self, number: int) -> Document:
         return Document(f"http://h{number % 100}.example/{number}", " ".join(self._random.sample(self.text, WORDS)))
-
-    def keys(self, number: int) -> Document:
-        words = self.text[:40] + self._new(WORDS - 40)
-        return Document(f"http://h{number % 100}.example/{number}", " ".join(words))
 
     def titles(self, number: int) -> Document:
         title = f"{' '.join(self._new(5))} {number}"
@@ -117,23 +112,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sizes", type=lambda value: sorted(map(positive, value.split(","))), default=[1000, 10_000])
     parser.add_argument("--kinds", type=lambda value: some_of(value, KINDS), default=sorted(KINDS))
-    parser.add_argument("--json", type=new_file)
     parser.add_argument("--one", type=lambda value: some_of(value, KINDS)[0], help=argparse.SUPPRESS)
     opts = parser.parse_args()
     if opts.one:
         for result in measured(opts.one, opts.sizes):
             print(json.dumps(result), flush=True)
         return
-    results: list[dict[str, Any]] = []
     for kind in opts.kinds:
         call = [sys.executable, __file__, "--one", kind, "--sizes", ",".join(map(str, opts.sizes))]
         with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout
             for line in process.stdout:
-                results.append(json.loads(line))
-                print("  ".join(f"{name} {value}" for name, value in results[-1].items()), flush=True)
-    if opts.json:
-        opts.json.write_text(json.dumps(results, indent=1))
+                print("  ".join(f"{name} {value}" for name, value in json.loads(line).items()), flush=True)
 
 
 if __name__ == "__main__":

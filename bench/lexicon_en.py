@@ -1,4 +1,4 @@
-"""Makes the English lexicon that scrapy-neardup ships: document frequencies of three free texts, their middle band.
+"""Make the English lexicon that scrapy-neardup ships: document frequencies of three free texts, their middle band.
 
     python bench/lexicon_en.py --wordnet DIR --sotu DIR --factbook DIR -o scrapy_neardup/text/lexicons/en.txt.gz
 

@@ -1,4 +1,4 @@
-"""Makes the Chinese lexicon that scrapy-neardup ships: a band of the IDF table in the installed jieba.
+"""Make the Chinese lexicon that scrapy-neardup ships: a band of the IDF table in the installed jieba.
 
     python bench/lexicon_zh.py -o scrapy_neardup/text/lexicons/zh.txt.gz
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 
 def positive(value: str) -> int:
@@ -11,14 +10,6 @@ def positive(value: str) -> int:
     if not value.isdecimal() or not int(value):
         raise argparse.ArgumentTypeError(f"{value!r} is not allowed; allowed is a whole number from 1")
     return int(value)
-
-
-def new_file(value: str) -> Path:
-    """Return the path of a file that can be written."""
-    path = Path(value)
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{value!r} is not allowed; allowed is a file in a folder that is there")
-    return path
 
 
 def some_of(value: str, allowed: frozenset[str]) -> list[str]:

@@ -1,15 +1,19 @@
-"""Other packages' ways to find near-duplicates: each yields for one text after another which earlier one it repeats.
+"""Find near-duplicates by other packages: each function yields, for each of some texts, which earlier one it repeats.
 
-That is the first that the package's own index returns, by its place among the texts; None for a text that repeats none,
-which then goes into the index. `bench/compare.py` puts them beside ours.
+That is the number of the first text that the package's own index returns; None for a text that repeats none, which then
+goes into the index. `bench/compare.py` puts them beside ours.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections import Counter
+import subprocess
+import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from texts import is_chinese
@@ -18,6 +22,9 @@ from scrapy_neardup.text.tokens import tokenize
 
 Peer = Callable[[Iterable[str]], Iterator["int | None"]]
 MOST = 255  # that a weight may be, in the package simhash
+ARGUMENTS = """--path json --split train --column text --ngram 3 --threshold 0.5 --num_perm 128 --debug --idx_column id
+--output output --cache_dir cache"""
+TOLD = "import json, pickle; print(json.dumps(pickle.load(open('output/uf.pkl', 'rb')).parent))"
 
 
 def datasketch(texts: Iterable[str], threshold: float = 0.5) -> Iterator[int | None]:
@@ -45,7 +52,7 @@ def rensa(texts: Iterable[str], threshold: float = 0.5) -> Iterator[int | None]:
 
 
 def fastsketchlsh(texts: Iterable[str], bands: int = 32) -> Iterator[int | None]:
-    """All texts at once, as it is made for. It has bands and no threshold: as many as those of rensa and gaoya here."""
+    """Take all texts at once, as the package is made for. It has no threshold, but as many bands as rensa and gaoya."""
     package: Any = import_module("FastSketchLSH")
     made = package.FastSimilaritySketch(size=128, seed=1).batch(
         [sorted(shingles(text)) for text in texts], num_threads=1
@@ -60,7 +67,7 @@ def fastsketchlsh(texts: Iterable[str], bands: int = 32) -> Iterator[int | None]
 def gaoya(
     texts: Iterable[str], threshold: float = 0.5, analyzer: str = "word", ngram: tuple[int, int] = (3, 3)
 ) -> Iterator[int | None]:
-    """Its own tokens, since it takes texts; it compares the minima of what its index returns."""
+    """Give the package whole texts, of which it makes tokens; it compares the minima of what its index returns."""
     package: Any = import_module("gaoya.minhash")
     index = package.MinHashStringIndex(
         hash_size=64, jaccard_threshold=threshold, num_bands=32, band_size=4, num_hashes=128, analyzer=analyzer,
@@ -103,3 +110,25 @@ def shingles(text: str) -> set[str]:
         return {text[start : start + 5] for start in range(max(1, len(text) - 4))}
     found = re.findall("[a-z0-9]+", text.lower())
     return {" ".join(found[start : start + 3]) for start in range(max(1, len(found) - 2))}
+
+
+def text_dedup_clusters(python: str, feed: Path) -> list[list[str]]:
+    """Return what text-dedup finds in a feed, by the ids of the rows.
+
+    It needs other versions of libraries, so it is run by the Python of an environment that has it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        called = [python, "-m", "text_dedup.minhash", *ARGUMENTS.split(), "--data_files", str(feed.absolute())]
+        subprocess.run(called, check=True, capture_output=True, cwd=folder)
+        told = subprocess.run([python, "-c", TOLD], check=True, capture_output=True, text=True, cwd=folder)
+    parents: dict[str, str] = json.loads(told.stdout)
+    found = defaultdict(list)
+    for name in parents:
+        found[_root(parents, name)].append(name)
+    return list(found.values())
+
+
+def _root(parents: dict[str, str], name: str) -> str:
+    while parents[name] != name:
+        name = parents[name]
+    return name

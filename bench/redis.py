@@ -9,8 +9,7 @@ of one client, microseconds, median and p99; for ours also CPU time of the serve
 - `of a form`: it shares three keys with very many others, is near them in SimHash, and repeats none,
 - `copy`: it repeats one that is held, and its URL is recorded,
 - `foreseen`: as `new`, where the first looks of 20 go together.
-Beside it PING, as the least that a question takes; a plain SADD of a digest, which finds exact copies only; MinHash-LSH
-of the package datasketch with its storage in a server (128 minima, threshold 0.5).
+Beside it MinHash-LSH of the package datasketch with its storage in a server (128 minima, threshold 0.5).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,20 +30,16 @@ if __name__ != "__main__":  # it was taken for the package
     import_module(__name__)
 
 import numpy as np
-from store_made import NEW, OF_FORM, Given, signature, url
+from store_made import NEW, OF_FORM, SIZE, Given, fill, signature, url
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.signature import Evidence, Signature, Visit
+from scrapy_neardup.signature import Signature, Visit
 from scrapy_neardup.store import Store
-from scrapy_neardup.store.interface import Entry
-from scrapy_neardup.store.records import DOCUMENT, Record, postings, visit_key
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.text.urls import canonical_url
 
-ASKED, BATCH, FORESEEN = 2000, 200, 20
-SIZE = 20_000  # bytes of a page
+ASKED, FORESEEN = 2000, 20
 FEW = 2000  # documents of datasketch, which takes a round trip for each band
-EVIDENCE = Evidence("shingle", 3, 0.9, 0.95, 1.02, "content")
 
 
 def main() -> None:
@@ -97,7 +92,6 @@ def measure(address: str, count: int) -> None:
             spent = 1e6 * (server_seconds(backend) - before) / (each * len(given))
             show(name, times, f", server {spent:.0f}")
 
-        measured("PING", lambda _: backend.run(["call", "PING"]), range(ASKED))
         measured("new", lambda each: claim(dedup, each), made(NEW, ASKED))
         measured("of a form", lambda each: claim(dedup, each), made(OF_FORM + NEW, ASKED))
         copies = [signature(int(label), 2 * NEW + n, 2) for n, label in enumerate(given.labels[: 2 * ASKED])]
@@ -118,27 +112,6 @@ def is_plain(each: Signature) -> bool:
 
 def made(label: int, count: int) -> list[Signature]:
     return [signature(label + n, label + n) for n in range(count)]
-
-
-def fill(store: Store, given: Given) -> None:
-    """Write documents and visits, many in one round trip."""
-    ids: list[str] = []
-    for start in range(0, len(given.numbers), BATCH):
-        numbers, is_held = given.numbers[start : start + BATCH], given.is_held[start : start + BATCH]
-        rows: list[tuple[str, Record]] = []
-        for place, number, held in zip(range(start, start + len(numbers)), numbers, is_held, strict=True):
-            id = store.session.next_id()
-            if held:
-                each = signature(int(given.labels[len(ids)]), place)
-                each.id = id
-                ids.append(id)
-                visit = Visit("", None, False, 0, SIZE, target=id, at=id)
-                rows.append((f"{DOCUMENT}/{id}", each))
-            else:
-                visit = Visit(url(place), None, True, 1.7e9 + place, SIZE, EVIDENCE, target=ids[int(number)], at=id)
-            rows.append((visit_key(url(place)), visit))
-        store.backend.write([Entry(key, record, postings(record)) for key, record in rows])
-        store.flush(wait=False)
 
 
 def claim(dedup: Deduplicator, each: Signature) -> None:
@@ -181,12 +154,7 @@ def peers(address: str) -> None:
     import redis
 
     with closing(redis.Redis.from_url(address)) as client:
-        before, digests = client.info("memory")["used_memory"], np.random.default_rng(1).bytes(16 * 20_000)
-        rows = [digests[at : at + 16] for at in range(0, len(digests), 16)]
-        show("SADD of a digest", timed(lambda row: client.sadd("plain", row), rows))
-        print(f"    {(client.info('memory')['used_memory'] - before) / len(rows):.0f} bytes a document")
-        with suppress(ImportError):
-            datasketch(address, client)
+        datasketch(address, client)
 
 
 def datasketch(address: str, client: Any) -> None:

@@ -25,8 +25,8 @@ class Site(Protocol):
 class Connection(asyncio.Protocol):
     """Answers GET requests, one after another."""
 
-    def __init__(self, pages: Site, site: int, latency: float) -> None:
-        self._pages, self._site, self._latency, self._data = pages, site, latency, b""
+    def __init__(self, pages: Site, site: int) -> None:
+        self._pages, self._site, self._data = pages, site, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -34,24 +34,20 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *requests, self._data = (self._data + data).split(b"\r\n\r\n")
         for request in requests:
-            path = request.split(b" ", 2)[1].decode()
-            asyncio.get_running_loop().call_later(self._latency, self._answer, path, b"\r\nIf-None-Match: " in request)
+            self._answer(request.split(b" ", 2)[1].decode())
 
-    def _answer(self, path: str, is_held: bool) -> None:
+    def _answer(self, path: str) -> None:
         body = self._pages.answer(self._site, path)
         status, content = ("404 Not Found", b"gone") if body is None else ("200 OK", body.encode())
-        if is_held and body is not None:
-            status, content = "304 Not Modified", b""
-        head = f'HTTP/1.1 {status}\r\nETag: "1"\r\n'
-        head += f"Content-Type: text/html; charset=utf-8\r\nContent-Length: {len(content)}\r\n\r\n"
+        head = f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(content)}\r\n\r\n"
         self._transport.write(head.encode() + content)
 
 
-async def serve(pages: Site, latency: float = 0.0) -> None:
-    """Serve on 127.0.0.1 and on, each answer so many seconds late; print the port."""
+async def serve(pages: Site) -> None:
+    """Serve on 127.0.0.1 and on; print the port."""
     loop, port = asyncio.get_running_loop(), 0
     for site in range(1, SITES + 1):
-        server = await loop.create_server(lambda site=site: Connection(pages, site, latency), f"127.0.0.{site}", port)
+        server = await loop.create_server(lambda site=site: Connection(pages, site), f"127.0.0.{site}", port)
         port = server.sockets[0].getsockname()[1]
     print(port, flush=True)
     await asyncio.Event().wait()

@@ -1,11 +1,10 @@
 """`scrapy_neardup.spark` beside `scrapy neardup dedupe`: are the clusters the same, and how long does each take?
 
-    python bench/spark.py [DIR…] [--made 50000] [--cores 2]
+    python bench/spark.py DIR… [--cores 2]
 
-DIR holds docs.jsonl (id, text), as for `scrapy neardup lab evaluate`; --made: made-up documents of 200 words, three
-in ten of which are edited copies. Needs Java and the extra `spark`. Both commands read the same file and write what
-they keep and drop. Times are of whole processes; beside that of Spark stands what is left without the start of its
-machinery, measured as the same command on one document.
+DIR holds docs.jsonl (id, text), as for `scrapy neardup lab evaluate`. Needs Java and the extra `spark`. Both commands
+read the same file and write what they keep and drop. Times are of whole processes; beside that of Spark stands what is
+left without the start of its machinery, measured as the same command on one document.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -28,8 +26,7 @@ SPARK = [sys.executable, "-m", "scrapy_neardup.spark"]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", metavar="DIR")
-    parser.add_argument("--made", type=int, metavar="N", help="also so many made-up documents")
+    parser.add_argument("folders", nargs="+", metavar="DIR")
     parser.add_argument("--cores", type=int, default=2)
     opts = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -39,10 +36,6 @@ def main() -> None:
         print(f"start of Spark: {start:.1f} s, on {opts.cores} cores")
         for name in opts.folders:
             compare(name, Path(name, "docs.jsonl"), start, opts.cores)
-        if opts.made:
-            made = Path(folder, "made.jsonl")
-            made.write_text("".join(json.dumps(row) + "\n" for row in documents(opts.made)))
-            compare(f"{opts.made} made-up documents", made, start, opts.cores)
 
 
 def without_start(rows: int, seconds: float, start: float) -> str:
@@ -87,20 +80,6 @@ def timed(command: list[str], feed: Path, cores: int) -> tuple[dict[Any, Any], f
 def read(path: Path) -> Iterator[Any]:
     for part in sorted(path.glob("part-*")) if path.is_dir() else [path]:
         yield from map(json.loads, part.read_text(encoding="utf-8").splitlines())
-
-
-def documents(count: int) -> Iterator[dict[str, Any]]:
-    chosen = random.Random(1)
-    words = ["".join(chosen.choices("abcdefghijklmnoprstuvw", k=6)) for _ in range(20_000)]
-    texts: list[list[str]] = []
-    for number in range(count):
-        if texts and chosen.random() < 0.3:
-            text = list(chosen.choice(texts))
-            text[chosen.randrange(len(text))] = "edited"
-        else:
-            text = chosen.choices(words, k=200)
-            texts.append(text)
-        yield {"id": number, "text": " ".join(text)}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Measure a store that has been crawled into for years: look-ups, insertion, RAM, disk, opening.
 
-    python bench/store.py [1e5 1e6 1e7] [--inserts 20000] [--json FILE]
+    python bench/store.py [1e5 1e6 1e7] [--inserts 20000]
 
 `store_made.py` says what the documents are like and writes the store; another process opens it, with the default
 settings, and is measured. "Given" are all documents, "held" those that repeat none before them.
@@ -9,8 +9,7 @@ settings, and is measured. "Given" are all documents, "held" those that repeat n
 - insertion: `add` and `commit` with the URL's visit, 2,000 a second, with the threads that write and build, and every
   500 a `flush(wait=False)`, `refresh()` and `len()`, as a crawl does twice a second: those are apart;
 - RAM: what grew in that process: its own (anonymous) memory and, apart, the mapped pages of files, which the system
-  takes back when it needs room;
-- cold: none of the store's files is in the system's cache.
+  takes back when it needs room.
 
 Median and p99 are the medians of five rounds, by the clock, then of the thread's own work: what they would be if other
 processes did not keep the machine busy. A store of 1e7 takes 10 GB of disk while it is made, and some GB of RAM. Linux
@@ -22,7 +21,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -32,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from store_made import NEW, OF_FORM, Given, build, signature
+from store_made import NEW, OF_FORM, Given, fill, signature
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.signature import Signature, Visit
@@ -70,27 +68,12 @@ def measure(path: str, inserts: int) -> Result:
     warm(path)
     before, start = memory(), time.perf_counter()
     with Deduplicator.open(path) as dedup:
-        result: Result = {"open": time.perf_counter() - start, "ram_opened": grown(before), "held": len(labels)}
-        backend = dedup.store.backend
-        result |= {"disk": size, "index": index_size(path), "parts": [len(level) for level in backend.index.levels]}
+        result: Result = {"open": time.perf_counter() - start, "held": len(labels), "disk": size}
         for kind in KINDS:
             result[kind], result[f"{kind} matched"] = look_up(dedup, asked.pop(kind))
-        result["ram_looked_up"] = grown(before)
         result |= insert(dedup, new)
         result["ram"], result["mapped"] = grown(before)
-        return result | whole(dedup)
-
-
-def measure_cold(path: str) -> Result:
-    """Measure how a store begins of which nothing is in the system's cache."""
-    asked = queries(np.load(f"{path}.labels.npy"), QUERIES)["new"]
-    Deduplicator.open().close()
-    for file in files(path):
-        with file.open("rb") as opened:
-            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    start = time.perf_counter()
-    with Deduplicator.open(path) as dedup:
-        return {"open_cold": time.perf_counter() - start, "new_cold": look_up(dedup, asked)[0]}
+        return result
 
 
 def look_up(dedup: Deduplicator, asked: Sequence[Signature]) -> tuple[Summary, int]:
@@ -140,17 +123,6 @@ def insert(dedup: Deduplicator, signatures: list[Signature]) -> Result:
     return {"insertion": summary(times), "insertion_longest": max(times)[0] / 1000, "insertion_cpu": cpu, **longest}
 
 
-def whole(dedup: Deduplicator) -> Result:
-    """Time what looks at all of the store, in milliseconds."""
-    store = dedup.store
-    calls: dict[str, Callable[[], object]] = {
-        "len": lambda: len(store),
-        "describe": store.describe,
-        "degrees": lambda: sum(each.repeats for each in store.signatures()),
-    }
-    return {name: timed(lambda call: call(), [call])[0][0] / 1000 for name, call in calls.items()}
-
-
 def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> Times:
     """Return the microseconds of each call: by the clock, and of this thread's work."""
     times = []
@@ -193,10 +165,6 @@ def files(path: str) -> list[Path]:
     return [file for file in (Path(path), Path(f"{path}-wal"), *folder_of(path).rglob("*.idx")) if file.exists()]
 
 
-def index_size(path: str) -> int:
-    return sum(file.stat().st_size for file in folder_of(path).rglob("*.idx"))
-
-
 def disk(path: str) -> int:
     return sum(file.stat().st_size for file in files(path))
 
@@ -208,9 +176,11 @@ def step(name: str, folder: Path, given: int, inserts: int) -> None:
     if name == "build":
         documents = Given.make(given)
         np.save(f"{path}.labels.npy", documents.labels)
-        build(path, documents)
+        with Deduplicator.open(path) as dedup:
+            fill(dedup.store, documents)
+        Deduplicator.open(path).close()  # makes the index
     else:
-        result |= measure_cold(path) if name == "cold" else measure(path, inserts)
+        result |= measure(path, inserts)
     (folder / f"{name}.json").write_text(json.dumps(result))
 
 
@@ -218,7 +188,7 @@ def measured(given: int, inserts: int) -> Result:
     """Run the steps, and return what they measured."""
     result: Result = {}
     with tempfile.TemporaryDirectory() as folder:
-        for each in ("build", "cold", "measure"):
+        for each in ("build", "measure"):
             command = [sys.executable, __file__, "--step", each, folder, str(given), "--inserts", str(inserts)]
             subprocess.run(command, check=True)
             result |= json.loads(Path(folder, f"{each}.json").read_text())
@@ -228,23 +198,16 @@ def measured(given: int, inserts: int) -> Result:
 def rows(each: Result) -> dict[str, float]:
     """Return what is measured of the store, in the order in which it is printed."""
     given, held = each["given"], each["held"]
-    found = {"documents given": given, "documents held": held, "parts": len(each["parts"])}
-    for name in (*KINDS, "new_cold", "insertion"):
-        label = {"new_cold": "first look-ups, new, cold"}.get(name, name if name == "insertion" else f"look-up, {name}")
+    found = {"documents given": given, "documents held": held, "open, s": each["open"]}
+    for name in (*KINDS, "insertion"):
+        label = name if name == "insertion" else f"look-up, {name}"
         found |= {f"{label}, {what} µs": value for what, value in zip(WHAT, each[name], strict=True)}
     for name in ("insertion", "flush", "refresh", "len"):
         found[f"longest {name}, ms"] = each[f"{name}_longest"]
-    found |= {
-        "insertion, CPU in all, µs": each["insertion_cpu"],
-        "open, s": each["open"],
-        "open, cold, s": each["open_cold"],
-    }
-    for name, ram in (("opened", each["ram_opened"]), ("looked up", each["ram_looked_up"])):
-        found |= {f"own RAM, {name}, B/given": ram[0] / given, f"mapped, {name}, B/given": ram[1] / given}
-    found |= {"own RAM, inserted, B/given": each["ram"] / given, "own RAM, inserted, B/held": each["ram"] / held}
-    for name, size in (("disk", each["disk"]), ("index, on disk", each["index"])):
-        found |= {f"{name}, B/given": size / given, f"{name}, B/held": size / held}
-    return found | {f"{name}(), ms": each[name] for name in ("len", "describe", "degrees")}
+    found["insertion, CPU in all, µs"] = each["insertion_cpu"]
+    for name in ("ram", "mapped", "disk"):
+        found |= {f"{name}, B/given": each[name] / given, f"{name}, B/held": each[name] / held}
+    return found
 
 
 def scaled(results: list[Result]) -> None:
@@ -262,17 +225,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("documents", type=float, nargs="*", default=[1e5, 1e6, 1e7])
     parser.add_argument("--inserts", type=int, default=20_000)
-    parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--step", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:
         name, folder, given = options.step
         step(name, Path(folder), int(given), options.inserts)
         return
-    results = [measured(given, options.inserts) for given in map(int, options.documents)]
-    scaled(results)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
+    scaled([measured(given, options.inserts) for given in map(int, options.documents)])
 
 
 if __name__ == "__main__":

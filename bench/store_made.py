@@ -1,28 +1,25 @@
-"""Made-up documents for bench/store.py, and a store that holds them as if it had been crawled.
+"""Made-up documents for bench/store.py and bench/redis.py, and what writes them to a store.
 
 Fingerprints and sketches are random, but the same for a label. Documents repeat one another in clusters, whose sizes
 follow Zipf's law, and come in mixed order; one has 150,000 documents (of less than a million 15 %). Besides, every 60th
 of those held is of one form: these do not repeat one another, but share three super-shingles, and their SimHashes are
-near. Rows are made by the product's own code, and put into the table without its writer, in a fifth of the time.
+near.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from scrapy_neardup import Deduplicator
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER, mix
 from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.fingerprints.shingles import Sketch
 from scrapy_neardup.signature import Evidence, Signature, Visit
-from scrapy_neardup.store.local.database import open_database, stored_key
-from scrapy_neardup.store.records import Run, dump, visit_key
+from scrapy_neardup.store import Store
+from scrapy_neardup.store.interface import Entry
+from scrapy_neardup.store.records import DOCUMENT, Record, postings, visit_key
 
 Numbers = npt.NDArray[np.uint64]
 SLOTS = {"exact": slice(1), "imatch": slice(1, 2), "shingle": slice(12, 24)}  # of the keys of a document, by detector
@@ -30,8 +27,10 @@ TEMPLATE, LARGEST = 150_000, 100_000  # documents of the one cluster, and of any
 EVERY = 60  # documents held, one of the form
 OF_FORM = 2**48  # labels from here on
 NEW = 2**40  # labels and URLs from here on, or this far above OF_FORM, are of documents that are not held
-RUN = 2**14  # documents given in a run
 START = 1.7e9  # seconds since the epoch; then one a second
+BATCH = 200  # documents written at once
+SIZE = 20_000  # bytes of a page
+EVIDENCE = Evidence("shingle", 3, 0.9, 0.95, 1.02, "content")
 
 
 class Given(NamedTuple):
@@ -88,15 +87,6 @@ def url(number: int) -> str:
     return f"http://www.site{number % 4999}.example/articles/{number}.html"
 
 
-def signatures(labels: Numbers) -> Iterator[Signature]:
-    """Yield the signatures of documents, without what comes with a place."""
-    prints = Prints.make(labels)
-    for keys, simhash, layout, codes, figures in zip(*prints, strict=True):
-        found = {name: tuple(keys[part].tolist()) for name, part in SLOTS.items()}
-        sketch = Sketch(400, 398, figures.size, codes.tobytes(), figures.tobytes())
-        yield Signature(None, encode({**found, "simhash": (int(simhash),)}, sketch, int(layout)), START)
-
-
 def signature(label: int, place: int, changed: int = 0) -> Signature:
     """Return a document's, or a near-copy's, in which of the sketch so many eighths are another's."""
     keys, simhash, layout, codes, figures = (column[0] for column in Prints.make(np.array([label], np.uint64)))
@@ -110,40 +100,22 @@ def signature(label: int, place: int, changed: int = 0) -> Signature:
     return Signature(url(place), encode({**found, "simhash": (int(simhash),)}, sketch, int(layout)), START + place)
 
 
-def build(path: str, given: Given) -> None:
-    """Write a store that was given these documents, run by run, and have it make its index."""
-    Deduplicator.open(path).close()  # says what it is made with
-    with closing(open_database(path, writes=True)) as db:
-        db.execute("PRAGMA synchronous=OFF")
-        runs = [Run(f"{n:04d}", START + n * RUN) for n in range(-(-len(given.numbers) // RUN))]
-        for at, run in enumerate(runs):
-            rows = list(rows_of(given, at * RUN, min((at + 1) * RUN, len(given.numbers)), run))
-            with db:
-                db.execute("BEGIN")
-                stored = [(stored_key(key), value) for key, value in rows]
-                db.executemany("INSERT INTO neardup (key, value) VALUES (?, ?)", stored)
-    Deduplicator.open(path).close()
-
-
-def rows_of(given: Given, start: int, end: int, run: Run) -> Iterator[tuple[str, bytes]]:
-    """Yield the rows of one run: the documents given from `start` to before `end`, and the run's own."""
-    is_held = given.is_held[start:end].tolist()
-    first = int(given.is_held[:start].sum())
-    made = signatures(given.labels[first : first + sum(is_held)])
-    for place, (number, held) in enumerate(zip(given.numbers[start:end].tolist(), is_held, strict=True)):
-        id, at = f"{run.id}/{place + 1:06x}", start + place
-        if held:
-            record = next(made)
-            record.url, record.first_seen, record.id = url(at), START + at, id
-            ids.append(id)
-            yield f"document/{id}", dump(f"document/{id}", record)
-            visit = Visit("", None, False, 0, 20_000, target=id, at=id)
-        else:
-            evidence = Evidence("shingle", 3, 0.7, 0.8, 1.0, "full")
-            visit = Visit(url(at), None, True, START + at, 20_000, evidence, target=ids[number], at=id)
-        yield (key := visit_key(url(at))), dump(key, visit)
-    ended = replace(run, closed=run.started + RUN, sealed=end - start)
-    yield f"run/{run.id}", dump(f"run/{run.id}", ended)
-
-
-ids: list[str] = []  # of the documents held, by number: only the process that builds fills it
+def fill(store: Store, given: Given) -> None:
+    """Write documents and visits to a store of any kind, many at once."""
+    ids: list[str] = []
+    for start in range(0, len(given.numbers), BATCH):
+        numbers, is_held = given.numbers[start : start + BATCH], given.is_held[start : start + BATCH]
+        rows: list[tuple[str, Record]] = []
+        for place, number, held in zip(range(start, start + len(numbers)), numbers, is_held, strict=True):
+            id = store.session.next_id()
+            if held:
+                each = signature(int(given.labels[len(ids)]), place)
+                each.id = id
+                ids.append(id)
+                visit = Visit("", None, False, 0, SIZE, target=id, at=id)
+                rows.append((f"{DOCUMENT}/{id}", each))
+            else:
+                visit = Visit(url(place), None, True, START + place, SIZE, EVIDENCE, target=ids[int(number)], at=id)
+            rows.append((visit_key(url(place)), visit))
+        store.backend.write([Entry(key, record, postings(record)) for key, record in rows])
+        store.flush(wait=False)

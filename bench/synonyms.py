@@ -1,4 +1,4 @@
-"""Makes the synonyms that scrapy-neardup ships: those of WordNet, and Chinese words with the same English gloss.
+"""Make the synonyms that scrapy-neardup ships: those of WordNet, and Chinese words with the same English gloss.
 
     python bench/synonyms.py --wordnet DIR --cedict FILE -o scrapy_neardup/papers/synonyms
 
