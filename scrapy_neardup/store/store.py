@@ -407,7 +407,7 @@ class Store:
     def refresh(self) -> bool:
         """Read a batch of new rows of other processes. Return whether more remain. Rows after a damaged one count."""
         rows, more = self.backend.news()
-        self.urls.refresh(ahead=bool(rows) or self.is_remote)  # deletions and repeated visits are no news
+        self.urls.refresh()  # deletions and repeated visits are no news
         if rows or self.is_remote:  # a server sends no news of visits
             self.urls.copies.clear()
         errors: list[StoreError] = []
