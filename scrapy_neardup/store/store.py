@@ -85,9 +85,8 @@ class Store:
         self._recent: deque[Signature] = deque(maxlen=RECENT)
         self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process; see `_is_gone`
         self._elsewhere: WeakSet[Signature] = WeakSet()  # pending elsewhere when they were last found
-        self._visited: WeakSet[Signature] = WeakSet()  # pending documents with recorded visits
         self._samples: dict[str, int] = {}  # the number of samples by host that this process made
-        self._intended: Entry | None = None
+        self._intended: dict[Signature, Entry] = {}
         self._seen = b""
         self._foreseen: dict[Signature, Found] = {}
         try:
@@ -136,11 +135,7 @@ class Store:
     def intend(self, signature: Signature) -> None:
         """Set the intended document. A server holds it during its lookup if none of its fingerprints is known."""
         if self.is_remote:
-            self._intended = self.entry(signature)
-
-    def _intends(self, signature: Signature) -> Entry | None:
-        """Return the entry of a document if it is the intended one."""
-        return self._intended if self._intended and self._intended.record is signature else None
+            self._intended = {signature: self.entry(signature)}
 
     def find(self, signature: Signature) -> Iterable[tuple[str, Signature]]:
         """Return each candidate as a pair of detector name and document, in the order of the detectors."""
@@ -148,8 +143,8 @@ class Store:
         if found is None:
             while not self.is_remote and self.refresh():  # a server finds the rows of all processes
                 pass
-            [found] = self._ask({signature: self.lookup.question(signature)}, [self._intends(signature)])
-        if entry := self._intends(signature):
+            [found] = self._ask({signature: self.lookup.question(signature)}, [self._intended.get(signature)])
+        if entry := self._intended.get(signature):
             self._seen = found.seen
             if found.is_held:
                 self._keep_pending(signature, entry)
@@ -166,7 +161,7 @@ class Store:
 
     def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
         """Yield the candidates among rows: for a mere look, none that are pending elsewhere on a server."""
-        is_look = self.is_remote and not self._intends(signature)
+        is_look = self.is_remote and signature not in self._intended
         for name in self.lookup.names:
             if index := self.lookup.own.get(name):
                 documents = self._still_held(index.find(signature.fingerprints.get(name, ())))
@@ -182,18 +177,18 @@ class Store:
 
     def enter(self, signature: Signature) -> bool:
         """Hold a document. Return False if newer candidates may exist, so that the lookup must be repeated first."""
-        if not (entry := self._intends(signature)):
+        if not (entry := self._intended.get(signature)):
             self.add(signature)
         elif signature not in self.pending:
             if not self.backend.hold(entry, self._seen):
                 return False
             self._keep_pending(signature, entry)
-        self._intended = None
+        self._intended.clear()
         return True
 
     def leave(self, signature: Signature) -> None:
         """Cancel the claim on a document that turned out to be a copy."""
-        self._intended = None
+        self._intended.clear()
         if signature in self.pending:
             self.withdraw(signature)
 
@@ -252,7 +247,7 @@ class Store:
             return
         if entry := self.pending.pop(signature, None):
             self.backend.release(entry)
-        if not entry or signature in self._visited:
+        else:
             self.urls.drop(signature)
         if signature.sample:
             self._samples.pop(host(signature.url or ""), None)
@@ -264,13 +259,9 @@ class Store:
 
     def record(self, visit: Visit) -> None:
         """Record a visit in place of the previous one of its URL or name."""
-        document = visit.signature
-        if document and document in self._gone:
-            return  # the document was forgotten meanwhile
-        if document in self.pending:
-            self._visited.add(document)
-        self.urls.record(visit)
-        self._note(visit)
+        if visit.signature not in self._gone:  # otherwise the document was forgotten meanwhile
+            self.urls.record(visit)
+            self._note(visit)
 
     def _note(self, visit: Visit | None) -> None:
         if visit and visit.url and self.hosts.meet(name := site(visit.url), visit.seen):

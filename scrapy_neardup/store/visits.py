@@ -135,7 +135,9 @@ class Visits:
 
     def take(self, keys: Iterable[str], rows: Iterable[Row]) -> None:
         """Cache the rows that were found under keys of visits."""
-        self._known |= {**dict.fromkeys(keys), **{row.key: self._load(row) for row in rows}}
+        self._known |= dict.fromkeys(keys)
+        for row in rows:
+            self._known[row.key] = self._load(row)
 
     def note(self, document: Signature) -> None:
         """Cache a document that was just read, since its visit is often asked for next."""
