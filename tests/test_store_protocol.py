@@ -51,7 +51,7 @@ def shared_store(path: str, **options: Any) -> Store:
 def kill(store: Store) -> None:
     """End a store as the death of its process does: write nothing more."""
     if isinstance(store.backend, RedisBackend):
-        lease = store.backend.key("lease.").encode() + code(store.run)
+        lease = store.backend.key("lease.", code(store.run))
         store.backend.run(["call", "DEL", lease])  # as if it had run out
     store.backend.abandon()
 

@@ -43,8 +43,8 @@ from .visits import MANY, Visits
 
 BATCH, BATCH_SECONDS = 1000, 0.5  # the rows in the buffer, or its age in seconds, after which it is flushed
 SHARED_SECONDS = 0.04  # the age if other runs are open, since they need the rows soon; it costs 5 % of a crawl
-PAGES = 128  # samples of a host to read; every further 128 samples halve the share of its documents that become samples
-HOSTS = 10_000  # hosts whose number of samples is cached
+PAGES = 128  # samples of a host to read; every further 128 of a run halve the share of documents that become samples
+HOSTS = 10_000  # hosts whose samples are counted
 RECENT = 256  # decoded documents to cache, since pages of one template find the same candidates again and again
 
 
@@ -84,12 +84,10 @@ class Store:
         self._recent: deque[Signature] = deque(maxlen=RECENT)
         self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process; see `_is_gone`
         self._elsewhere: WeakSet[Signature] = WeakSet()  # pending elsewhere when they were last found
-        self._visited: WeakSet[Signature] = WeakSet()  # pending documents with recorded visits
-        self._samples: dict[str, int] = {}  # the number of samples by host
-        self._intended: Signature | None = None
-        self._entry: Entry | None = None
+        self._samples: dict[str, int] = {}  # the number of samples by host that this process made
+        self._intended: dict[Signature, Entry] = {}
         self._seen = b""
-        self._foreseen: dict[Signature, tuple[Entry | None, Found]] = {}
+        self._foreseen: dict[Signature, Found] = {}
         try:
             self._begin(run, writer)
         except BaseException:
@@ -115,15 +113,13 @@ class Store:
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
         """Prefetch the lookups of documents that are claimed next, in one round trip. Discard earlier ones."""
-        for entry, found in self._foreseen.values():
-            if entry and found.is_held:
-                self.backend.release(entry)
+        for signature, found in self._foreseen.items():
+            if found.is_held:
+                self.backend.release(self.entry(signature))
         self._foreseen.clear()
-        questions = self._apart(signatures)
-        if questions:
-            entries = [self.entry(each) if self.is_remote else None for each in questions]
-            answers = zip(entries, self._ask(questions, entries), strict=True)
-            self._foreseen = dict(zip(questions, answers, strict=True))
+        if questions := self._apart(signatures):
+            entries = [self.entry(each) for each in questions] if self.is_remote else ()
+            self._foreseen = dict(zip(questions, self._ask(questions, entries), strict=True))
 
     def _apart(self, signatures: Sequence[Signature]) -> dict[Signature, Question]:
         """Return the questions of those documents that share no key, URL or near SimHash with another one.
@@ -138,32 +134,22 @@ class Store:
     def intend(self, signature: Signature) -> None:
         """Set the intended document. A server holds it during its lookup if none of its fingerprints is known."""
         if self.is_remote:
-            self._intended, self._entry = signature, None
+            self._intended = {signature: self.entry(signature)}
 
     def find(self, signature: Signature) -> Iterable[tuple[str, Signature]]:
         """Return each candidate as a pair of detector name and document, in the order of the detectors."""
-        if not (self.is_remote or signature in self._foreseen):  # a server finds the rows of all processes
-            while self.refresh():
+        found = self._foreseen.pop(signature, None)
+        if found is None:
+            while not self.is_remote and self.refresh():  # a server finds the rows of all processes
                 pass
-        found = self._look_up(signature)
+            [found] = self._ask({signature: self.lookup.question(signature)}, [self._intended.get(signature)])
+        if entry := self._intended.get(signature):
+            self._seen = found.seen
+            if found.is_held:
+                self._keep_pending(signature, entry)
         if not (found.rows or found.near or self.lookup.own):  # as of most documents
             return ()
         return self._candidates(signature, found)
-
-    def _look_up(self, signature: Signature) -> Found:
-        """Return the rows found for a document, from its prefetched lookup, if there is one."""
-        foreseen = self._foreseen.pop(signature, None)
-        if self._intended is not signature:
-            return foreseen[1] if foreseen else self.backend.find([self.lookup.question(signature)])[0]
-        if foreseen:
-            self._entry, found = foreseen
-        else:
-            self._entry = self._entry or self.entry(signature)
-            [found] = self._ask({signature: self.lookup.question(signature)}, [self._entry])
-        self._seen = found.seen
-        if found.is_held and self._entry:
-            self._keep_pending(signature, self._entry)
-        return found
 
     def _ask(self, questions: Mapping[Signature, Question], entries: Sequence[Entry | None]) -> list[Found]:
         """Look up the fingerprints of documents. Cache the visits of their URLs, read in the same round trip."""
@@ -174,7 +160,7 @@ class Store:
 
     def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
         """Yield the candidates among rows: for a mere look, none that are pending elsewhere on a server."""
-        is_look = self.is_remote and self._intended is not signature
+        is_look = self.is_remote and signature not in self._intended
         for name in self.lookup.names:
             if index := self.lookup.own.get(name):
                 documents = self._still_held(index.find(signature.fingerprints.get(name, ())))
@@ -190,20 +176,18 @@ class Store:
 
     def enter(self, signature: Signature) -> bool:
         """Hold a document. Return False if newer candidates may exist, so that the lookup must be repeated first."""
-        if self._intended is not signature:
+        if not (entry := self._intended.get(signature)):
             self.add(signature)
-            return True
-        if signature not in self.pending:
-            entry = self._entry or self.entry(signature)
+        elif signature not in self.pending:
             if not self.backend.hold(entry, self._seen):
                 return False
             self._keep_pending(signature, entry)
-        self._intended = None
+        self._intended.clear()
         return True
 
     def leave(self, signature: Signature) -> None:
         """Cancel the claim on a document that turned out to be a copy."""
-        self._intended = None
+        self._intended.clear()
         if signature in self.pending:
             self.withdraw(signature)
 
@@ -246,12 +230,11 @@ class Store:
     def _sampled(self, signature: Signature, entry: Entry) -> Entry:
         """Make a new document a sample of its host, or leave it out by chance. Return the entry to write."""
         name = host(signature.url or "")
-        with suppress(StoreError):
-            if name and name not in self._samples:
-                self._samples_of(name)
-        known = self._samples.get(name)
-        if not name or known is None or (known >= PAGES and hash_text(signature.id) % (1 << known // PAGES)):
+        known = self._samples.get(name, 0)
+        if not name or hash_text(signature.id) % (1 << known // PAGES):
             return entry
+        if len(self._samples) >= HOSTS:
+            self._samples.clear()
         self._samples[name] = known + 1
         signature.sample = True
         keys, simhash = entry.postings
@@ -263,8 +246,10 @@ class Store:
             return
         if entry := self.pending.pop(signature, None):
             self.backend.release(entry)
-        if not entry or signature in self._visited:
+        else:
             self.urls.drop(signature)
+        if signature.sample:
+            self._samples.pop(host(signature.url or ""), None)
         self.lookup.remove(signature)
         self._gone.add(signature)
         self._flush_in_time()
@@ -273,13 +258,9 @@ class Store:
 
     def record(self, visit: Visit) -> None:
         """Record a visit in place of the previous one of its URL or name."""
-        document = visit.signature
-        if document and document in self._gone:
-            return  # the document was forgotten meanwhile
-        if document in self.pending:
-            self._visited.add(document)
-        self.urls.record(visit)
-        self._note(visit)
+        if visit.signature not in self._gone:  # otherwise the document was forgotten meanwhile
+            self.urls.record(visit)
+            self._note(visit)
 
     def _note(self, visit: Visit | None) -> None:
         if visit and visit.url and self.hosts.meet(name := site(visit.url), visit.seen):
@@ -327,21 +308,11 @@ class Store:
         """Return the newest samples of a host, oldest first. Leave out those that can't be read."""
         documents: list[Signature] = []
         with suppress(StoreError):  # nothing fails for lack of a sample
-            for row in self._samples_of(name):
+            for row in self._rows(records.index_key("host", name), PAGES):
                 with suppress(StoreError):
                     documents.append(self.held(row))
         known = (each for each in documents if host(each.url or "") == name and not self._is_gone(each))
         return sorted(known, key=_moment)
-
-    def _samples_of(self, name: str) -> list[Row]:
-        """Return the rows of the newest samples of a host. Cache the number of its samples."""
-        key = records.index_key("host", name)
-        rows = self._rows(key, PAGES)
-        if len(self._samples) >= HOSTS:
-            self._samples.clear()
-        # The count may include deleted documents, which must not keep a host without samples.
-        self._samples[name] = self.backend.count(key) if len(rows) == PAGES else len(rows)
-        return rows
 
     def _rows(self, key: int, most: int) -> list[Row]:
         """Return the newest rows of committed documents that the index has for a key."""
@@ -426,7 +397,7 @@ class Store:
     def refresh(self) -> bool:
         """Read a batch of new rows of other processes. Return whether more remain. Rows after a damaged one count."""
         rows, more = self.backend.news()
-        self.urls.refresh(ahead=bool(rows) or self.is_remote)  # deletions and repeated visits are no news
+        self.urls.refresh()  # deletions and repeated visits are no news
         if rows or self.is_remote:  # a server sends no news of visits
             self.urls.copies.clear()
         errors: list[StoreError] = []

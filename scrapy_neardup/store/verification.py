@@ -239,4 +239,4 @@ def _lacking(backend: Any, rows: Iterable[tuple[str, Any]]) -> list[str]:
 
     known = [row for row in rows if records.kind_of(row[0]) in (DOCUMENT, VISIT) and not isinstance(row[1], Exception)]
     asked = (["lacks", *located(Entry(key, record, records.postings(record)))] for key, record in known)
-    return [key for (key, _), lacks in zip(known, backend.run(*asked, checks=False), strict=True) if lacks]
+    return [key for (key, _), lacks in zip(known, backend.run(*asked), strict=True) if lacks]

@@ -22,7 +22,7 @@ from .records import DOCUMENT, VISIT, id_of, index_key, place_of, plain, posting
 if TYPE_CHECKING:
     from .runs import Session
 
-MOST_KNOWN = 1024  # visits to cache
+MOST_KNOWN = 4096  # visits to cache
 AT_ONCE = 500  # visits to read at a time
 FEW = 16  # the maximum number of copies of a document that are counted exactly
 MANY = 1 << 24  # the maximum number of visits of a document or a run
@@ -36,9 +36,8 @@ class Visits:
         self.copies: dict[str, int] = {}
         """A cache of the numbers of copies, by the id of the document."""
         self._fresh: dict[str, Signature] = {}  # documents by id that were read since the last change
-        self._ahead: dict[str, Row | None] = {}  # rows that were read with a lookup
-        # Caches, since a decision asks several times: by key, the visit as it is stored, and with its document.
-        self._known: dict[str, tuple[Visit | None, Visit | None]] = {}
+        # Caches, since a decision asks several times: visits as they are stored, by key; with their document, by URL.
+        self._known: dict[str, Visit | None] = {}
         self._resolved: dict[str, Visit | None] = {}
 
     # Reading
@@ -46,23 +45,24 @@ class Visits:
     def resolve(self, place: str) -> Visit | None:
         """Return the visit of a URL in any spelling, or with a name. Return None if it is unknown."""
         if place not in self._resolved:
-            _, visit = self._read(visit_key(place))
+            visit = self._completed(self._read(visit_key(place)))
             is_of_place = visit is not None and plain(visit.name or visit.url) == plain(place)
             self._resolved[place] = visit if is_of_place else None  # another URL may have the same hash
         return self._resolved[place]
 
-    def _read(self, key: str) -> tuple[Visit | None, Visit | None]:
+    def _read(self, key: str) -> Visit | None:
+        """Return the visit with this key as it is stored."""
         if key not in self._known:
-            row = self._ahead.pop(key) if key in self._ahead else next(iter(self._backend.get([key])), None)
-            stored = self._load(row) if row else None
             if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-                self._resolved.clear()
-            self._known[key] = stored, next(self._complete([stored]), None) if stored else None
+                self.refresh()
+            self.take([key], self._backend.get([key]))
         return self._known[key]
 
     def _load(self, row: Row) -> Visit:
         return cast(Visit, self._session.load(row))
+
+    def _completed(self, stored: Visit | None) -> Visit | None:
+        return next(self._complete([stored]), None) if stored else None
 
     def _complete(self, visits: Iterable[Visit]) -> Iterator[Visit]:
         """Yield visits with their documents, without those whose document is not held any more."""
@@ -94,7 +94,7 @@ class Visits:
         """Return the visits of a document by key, as they are stored."""
         keys = index_key("links", document.id), index_key("mirrors", document.id)
         [found] = self._backend.find([Question(dict.fromkeys(keys, most))])
-        key, stored = visit_key(document.url or ""), self._read(visit_key(document.url or ""))[0]
+        key, stored = visit_key(document.url or ""), self._read(visit_key(document.url or ""))
         visits = {key: stored} if document.url and stored else {}
         visits |= {row.key: self._load(row) for row in _visits(chain.from_iterable(found.rows.values()))}
         return {key: visit for key, visit in visits.items() if visit.target == document.id}
@@ -131,24 +131,23 @@ class Visits:
             return self._backend.count(key)
         return sum(visit.target == id and visit.is_copy for visit in visits.values())
 
-    # Reading ahead
+    # Caches
 
     def take(self, keys: Iterable[str], rows: Iterable[Row]) -> None:
         """Cache the rows that were found under keys of visits."""
-        self._ahead |= {**dict.fromkeys(keys), **{row.key: row for row in rows}}
+        self._known |= dict.fromkeys(keys)
+        for row in rows:
+            self._known[row.key] = self._load(row)
 
     def note(self, document: Signature) -> None:
         """Cache a document that was just read, since its visit is often asked for next."""
         if len(self._fresh) < MOST_KNOWN:
             self._fresh[document.id] = document
 
-    def refresh(self, *, ahead: bool = True) -> None:
-        """Clear the cache; with `ahead`, also of what was read ahead."""
-        self._known.clear()
-        self._resolved.clear()
-        self._fresh.clear()
-        if ahead:
-            self._ahead.clear()
+    def refresh(self) -> None:
+        """Clear the caches, except that of numbers of copies."""
+        for cache in (self._known, self._resolved, self._fresh):
+            cache.clear()
 
     # Writing
 
@@ -170,7 +169,7 @@ class Visits:
             visit.name = f"copy {at}"
         key = visit_key(place := visit.name or visit.url)
         try:
-            known, stored = self.resolve(place), self._read(key)[0]
+            known, stored = self.resolve(place), self._read(key)
         except StoreError:
             self._write([*others, _entry(key, _packed(visit, at, None))])
             raise
@@ -194,14 +193,15 @@ class Visits:
         return stored.before if number > self._session.sealed else replace(stored, before=former(stored))
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self.refresh(ahead=False)
+        self._resolved.clear()
+        self._fresh.clear()
         for entry in chain(entries, deleted):
-            self._ahead.pop(entry.key, None)
+            self._known.pop(entry.key, None)
         self._backend.write(entries, deleted)
 
     def adopt(self, key: str, stored: Visit) -> bool:
         """Write a visit of another store, unless a later visit is known. Return whether it was written."""
-        known, visit = self._read(key)[1], next(self._complete([stored]), None)
+        known, visit = self._completed(self._read(key)), self._completed(stored)
         if visit is None or (known and known.seen >= visit.seen):
             return False
         self._write([_entry(key, stored)])
@@ -217,7 +217,7 @@ class Visits:
 
     def unlink(self, url: str) -> None:
         """Forget the visit of a URL."""
-        if self.resolve(url) and (stored := self._read(key := visit_key(url))[0]):
+        if self.resolve(url) and (stored := self._read(key := visit_key(url))):
             self._delete({key: stored})
 
     def _delete(self, visits: dict[str, Visit], *others: Entry) -> None:

@@ -7,9 +7,9 @@ All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a c
 - `:visit` and `:name`: hashes of the visits of URLs, and of those with a name, by place: their hash, in which the first
   bit is 1.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
-- `kKEY`: the places of the rows that have an index key, oldest first. KEY is its first 48 bits.
-- `nBLOCK`: the places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and its
-  16 bits. Each document is in four such lists.
+- `kKEY`: a list of the places of the rows that have an index key, oldest first. KEY is its first 48 bits.
+- `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
+  its 16 bits. Each document is in four such lists.
 - `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the highest number of its documents.
 - `:lease.CODE`: the lease of a run, a hash of its pending documents by place. It expires unless it is renewed.
 - `:news`: a stream of written rows of runs and hosts; `:added`: one of new documents.
@@ -18,8 +18,9 @@ All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, count, islice
 from struct import pack, unpack
 from threading import Thread
 from typing import Any
@@ -170,14 +171,20 @@ class RedisBackend(Server):
                 found.setdefault(keys[at], []).append(rows[place])
         for key, most in question.keys.items():
             if most > MANY:
-                found[key] = [*self._rows_at(self._places(key))][-most:]
+                found[key] = [*self._rows_at(dict.fromkeys(self._places(key)))][-most:]
         near = [rows[place] for place in sorted(nearest) if place in rows]
         return Found(found, near, bool(is_held), _packed(keys) + lasts)
 
-    def _places(self, key: int) -> list[bytes]:
-        """Return the places of all rows that the index has for a key, oldest first."""
-        [packed] = self.run(["places", _packed([key])])
-        return list(dict.fromkeys(packed[at : at + PLACE] for at in range(0, len(packed), PLACE)))
+    def _list(self, key: int) -> bytes:
+        return self.root.encode() + b"k" + _packed([key])[:6]
+
+    def _places(self, key: int) -> Iterator[bytes]:
+        """Yield the places of all rows that the index has for a key, oldest first."""
+        for start in count(0, AT_ONCE):
+            [some] = self.run(["call", "LRANGE", self._list(key), start, start + AT_ONCE - 1])
+            yield from some
+            if len(some) < AT_ONCE:
+                return
 
     def size(self, kind: str) -> int:
         with store_errors(self.name):
@@ -186,7 +193,8 @@ class RedisBackend(Server):
             return sum(self.run(*(["call", "HLEN", name] for name in names)))
 
     def count(self, key: int) -> int:
-        return len(self._places(key))
+        with store_errors(self.name):
+            return int(self.run(["call", "LLEN", self._list(key)])[0])
 
     # Pending documents
 
@@ -232,8 +240,9 @@ class RedisBackend(Server):
         pass
 
     def _memory(self) -> dict[str, str]:
-        [told] = self.run(["call", "INFO", "memory"], checks=False)
-        lines = told.decode().splitlines() if isinstance(told, bytes) else []  # the server may refuse to tell
+        lines: list[str] = []
+        with suppress(StoreError):  # the server may refuse to tell
+            lines = self.run(["call", "INFO", "memory"])[0].decode().splitlines()
         return {"maxmemory_policy": "noeviction", **dict(line.partition(":")[::2] for line in lines)}
 
     def describe(self) -> dict[str, object]:

@@ -46,9 +46,9 @@ Operation = Sequence[Any]
 """The name and the arguments of an operation or a request of the script. The first argument names the row."""
 
 ERRORS = (OSError, exceptions.RedisError, exceptions.RedisClusterException)
-_AGAIN = (  # a new connection finds the right server, and has the script
-    *(OSError, exceptions.ConnectionError, exceptions.RedisClusterException, exceptions.NoScriptError),
-    *(exceptions.ReadOnlyError, exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
+_AGAIN = (  # a new connection finds the right server
+    *(OSError, exceptions.ConnectionError, exceptions.RedisClusterException, exceptions.ReadOnlyError),
+    *(exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
 )
 _LOST = (exceptions.TimeoutError, *_AGAIN)
 _SCRIPT = (files(__package__) / "store.lua").read_bytes()
@@ -182,16 +182,15 @@ class Server:
 
     # Requests
 
-    def run(self, *requests: Operation, checks: bool = True) -> list[Any]:
+    def run(self, *requests: Operation) -> list[Any]:
         """Send the queued operations, then these requests. Return the answers to the requests.
 
-        Raise StoreError if the server fails or refuses a request. With `checks=False`, the answer to a refused request
-        is the error.
+        Raise StoreError if the server fails or refuses a request.
         """
         with store_errors(self.name):
-            answers = self._tried(requests, self._check)
+            answers = _checked(self._tried(requests, self._check))
             self._failures = 0
-            return _checked(answers) if checks else answers
+            return answers
 
     def _check(self) -> None:
         """Raise the error for which the server counts as down, if it does."""

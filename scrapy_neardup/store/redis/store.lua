@@ -8,7 +8,7 @@ local call, sub, byte, concat, reply = redis.call, string.sub, string.byte, tabl
 local root, damage, writes = KEYS[1], false, false
 local given, asked, codes, id, number, written = unpack(cmsgpack.unpack(ARGV[1]))
 local operations, requests = {}, {}
-local CODE, PLACE, KEY, ENTRY = 4, 8, 8, 16 -- bytes of a run's code, a place, a key, a place with SimHash
+local CODE, PLACE, KEY = 4, 8, 8 -- bytes of a run's code, a place, a key
 local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
 local WIDE, CROWD, NEAREST = 1024, 64, 16 -- max. entries of a block to look at, near ones among them, and answers
 local ONES = { [0] = 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4 } -- bits that are set in a number
@@ -41,51 +41,16 @@ local function attempt(work, ...)
   damage = reply(text)
 end
 
--- Lists of the index, which are strings: `k` with 6 bytes of a key names that of its places, oldest first; `n` with a
--- block of a SimHash that of places with SimHashes. A place that is there twice is found once.
-local function append(name, entry) call('APPEND', root .. name, entry) end
-
--- Returns a list, or its end from a negative offset.
-local function read(name, from)
-  local list = call('GETRANGE', root .. name, from or 0, -1)
-  assert(#list % PLACE == 0, 'bad argument: a list has a part of an entry')
-  return list
-end
-
--- Returns the position of an entry in a list, or nil.
-local function find(list, entry, from)
-  local at = string.find(list, entry, from, true)
-  while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
-  return at
-end
-
--- Calls a function with each list of a row and the row's entry in it.
+-- Calls a function with the key of each list of a row, and the row's entry in it: of an index key its place, of a block
+-- of its SimHash the place and the SimHash.
 local function each_list(work, place, keys, simhash)
-  for at = 1, #keys, KEY do attempt(work, 'k' .. sub(keys, at, at + 5), place) end
+  for at = 1, #keys, KEY do attempt(work, root .. 'k' .. sub(keys, at, at + 5), place) end
   for at = 1, #simhash, 2 do
-    attempt(work, 'n' .. string.char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash)
+    attempt(work, root .. 'n' .. string.char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash)
   end
 end
 
-local gone = {} -- entries of dropped rows that are still in a list, by the name of the list
-
--- Removes entries from a list, which is written once, even for many dropped rows.
-local function cut(name, entries)
-  local list = read(name)
-  for _, entry in ipairs(entries) do
-    local at = find(list, entry)
-    while at do
-      list = sub(list, 1, at - 1) .. sub(list, at + #entry)
-      at = find(list, entry, at)
-    end
-  end
-  if list == '' then call('DEL', root .. name) else call('SET', root .. name, list) end
-end
-
-local function cut_all()
-  for name, entries in pairs(gone) do attempt(cut, name, entries) end
-  gone = {}
-end
+local function append(list, entry) call('RPUSH', list, entry) end -- an entry that is there twice is found once
 
 local function announce(stream, kind, name) call('XADD', root .. stream, 'MAXLEN', '~', KEPT, '*', kind, name) end
 
@@ -112,10 +77,7 @@ end
 function operations.drop(place, keys, simhash, if_pending)
   if if_pending and call('HEXISTS', lease(place), place) == 0 then return end
   for _, name in ipairs({ rows(place), lease(place) }) do call('HDEL', name, place) end
-  each_list(function(name, entry)
-    gone[name] = gone[name] or {}
-    table.insert(gone[name], entry)
-  end, place, keys, simhash)
+  each_list(function(list, entry) call('LREM', list, 0, entry) end, place, keys, simhash)
 end
 
 -- Writes a row of another kind; with `if_missing`, only if it does not exist. Deletes it if the value is false.
@@ -153,23 +115,20 @@ local function take(place)
 end
 
 -- Adds the newest rows of a key to the answer. Returns the last place of the key.
-local function newest(hits, n, name, most, own)
-  local list = read(name, -PLACE * LOOKED)
-  for at = #list - PLACE + 1, 1, -PLACE do
-    local place = sub(list, at, at + PLACE - 1)
+local function newest(hits, n, key, most, own)
+  local list = call('LRANGE', root .. 'k' .. key, -LOOKED, -1)
+  for at = #list, 1, -1 do
     if most == 0 then break end
-    if place ~= own and take(place) then
-      hits[#hits + 1], hits[#hits + 2], most = n, place, most - 1
-    end
+    if list[at] ~= own and take(list[at]) then hits[#hits + 1], hits[#hits + 2], most = n, list[at], most - 1 end
   end
-  return list == '' and string.rep('\0', PLACE) or sub(list, -PLACE)
+  return list[#list] or string.rep('\0', PLACE)
 end
 
 -- Returns the Hamming distance between the SimHash of an entry and given bytes, or more than `most` if it is more.
-local function distance(list, entry, bytes, most)
+local function distance(entry, bytes, most)
   local sum = 0
   for n = 1, 8 do
-    local bits = bit.bxor(byte(list, entry + PLACE + n - 1), bytes[n])
+    local bits = bit.bxor(byte(entry, PLACE + n), bytes[n])
     sum = sum + ONES[bits % 16] + ONES[(bits - bits % 16) / 16]
     if sum > most then break end
   end
@@ -180,12 +139,11 @@ end
 local function near(blocks, simhash, most, own)
   local far, found, nearest, bytes = {}, {}, {}, { byte(simhash, 1, 8) }
   for block = 1, #blocks, 3 do
-    local list = #found < CROWD and read('n' .. sub(blocks, block, block + 2), -ENTRY * WIDE) or ''
-    for at = #list - ENTRY + 1, 1, -ENTRY do
+    local list = #found < CROWD and call('LRANGE', root .. 'n' .. sub(blocks, block, block + 2), -WIDE, -1) or {}
+    for at = #list, 1, -1 do
       if #found >= CROWD then break end
-      local bits = distance(list, at, bytes, most)
-      local place = bits <= most and sub(list, at, at + PLACE - 1)
-      if place and place ~= own and not far[place] then far[place], found[#found + 1] = bits, place end
+      local bits, place = distance(list[at], bytes, most), sub(list[at], 1, PLACE)
+      if bits <= most and place ~= own and not far[place] then far[place], found[#found + 1] = bits, place end
     end
   end
   for bits = 0, most do
@@ -203,7 +161,7 @@ end
 local function answer(keys, most, blocks, simhash, far, document, seen)
   local hits, lasts, own = {}, {}, document and document[1]
   for n = 0, #keys / KEY - 1 do
-    lasts[n + 1] = newest(hits, n, 'k' .. sub(keys, KEY * n + 1, KEY * n + 6), byte(most, n + 1) or 0, own)
+    lasts[n + 1] = newest(hits, n, sub(keys, KEY * n + 1, KEY * n + 6), byte(most, n + 1) or 0, own)
   end
   local last, nearest = concat(lasts), near(blocks, simhash, far, own)
   local is_new = #hits == 0 and (not seen or seen == last or call('HEXISTS', lease(own), own) == 1)
@@ -221,21 +179,15 @@ function requests.look(questions, places)
   return { told, answers }
 end
 
-function requests.places(key) return read('k' .. sub(key, 1, 6)) end
-
 -- Returns 1 if a row is missing in one of its lists.
 function requests.lacks(...)
   local missing = 0
-  each_list(function(name, entry) missing = find(read(name), entry) and missing or 1 end, ...)
+  each_list(function(list, entry) missing = call('LPOS', list, entry) and missing or 1 end, ...)
   return damage and 1 or missing
 end
 
 local function write()
-  for _, each in ipairs(given) do
-    if each[1] ~= 'drop' then cut_all() end
-    attempt(operations[each[1]], unpack(each, 2))
-  end
-  cut_all()
+  for _, each in ipairs(given) do attempt(operations[each[1]], unpack(each, 2)) end
 end
 
 local answers, is_done, why = {}, pcall(write)
