@@ -12,7 +12,7 @@ from helpers import text
 from site_server import Page, article
 
 from scrapy_neardup import Config, Deduplicator, Document
-from scrapy_neardup.crawl.warnings import HOSTS, ORIGINALS, Warnings
+from scrapy_neardup.crawl.observers import HOSTS, ORIGINALS, Warnings
 from scrapy_neardup.matching.siblings import same_title
 
 Item = dict[str, Any]
@@ -20,7 +20,7 @@ LOGIN = article(0)
 
 
 def warnings(log: str) -> list[str]:
-    return re.findall(r"\[scrapy_neardup\.crawl\.warnings\] WARNING: (.*)", log)
+    return re.findall(r"\[scrapy_neardup\.crawl\.observers\] WARNING: (.*)", log)
 
 
 def pages(numbers: Iterable[int], host: str = "a.example", title: str = "Report {}") -> list[Item]:

@@ -106,7 +106,7 @@ class MirrorMiddleware(Adviser):
         """Return the advice of the store, which is asked last."""
         if not is_plain(request):
             return None
-        return await self.neardup.access.ask(self._mirrors.advise, request.url, redirects(request)[0])
+        return await self.neardup.ask(self._mirrors.advise, request.url, redirects(request)[0])
 
     def _follow(self, request: Request, ticket: Ticket, advice: Advice) -> Request | None:
         if advice.action == STOP:
@@ -192,7 +192,7 @@ class MirrorMiddleware(Adviser):
         if ticket.reason == STAND_IN:  # the last resort
             return None
         dead, tried = ticket.dead_link or request.url, [*ticket.tried, ticket.url]
-        seen, others = await self.neardup.access.ask(self._others, dead, tried) or (0.0, [])
+        seen, others = await self.neardup.ask(self._others, dead, tried) or (0.0, [])
         for other in others if len(tried) <= MOST_TRIED else ():
             made = None if self._tickets.is_gone(other.url) else detour(request, other.url, DEAD_LINK, dead, tried)
             if made and self._may_follow(made, dead):

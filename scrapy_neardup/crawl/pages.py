@@ -167,7 +167,6 @@ class Pages:
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
-        self._access = neardup.access
         self._dedup = neardup.dedup
         self._pages: WeakKeyDictionary[Response, Page] = WeakKeyDictionary()
         # The response of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
@@ -266,7 +265,7 @@ class Pages:
         """Commit the claim of an item."""
         if page:
             page.adapt(claim)
-        self._access.later(self._commit, claim, page)
+        self._neardup.later(self._commit, claim, page)
         self._note_commit(claim, page)
 
     def _commit(self, claim: Claim, page: Page | None) -> None:
@@ -290,7 +289,7 @@ class Pages:
 
     def _withdraw(self, claim: Claim) -> None:
         self._neardup.count("withdrawn")
-        self._access.later(claim.withdraw)
+        self._neardup.later(claim.withdraw)
 
     # Late documents, which passed while the store did not answer
 
@@ -308,7 +307,7 @@ class Pages:
         claimed: list[tuple[Claim, Page | None]] = []
         if some:
             with self._neardup.handled(self, some[0][0].url):
-                await self._access.ask(self._claim_late, some, claimed)
+                await self._neardup.ask(self._claim_late, some, claimed)
         for late in some:
             self._take_in_later(*late)
         for claim, page in claimed:
@@ -346,7 +345,7 @@ class Pages:
             self._keep_fetching(*page.urls)
 
     def _keep_fetching(self, *urls: str) -> None:
-        self._access.later(self._dedup.visits.keep_fetching, Document(aliases=urls))
+        self._neardup.later(self._dedup.visits.keep_fetching, Document(aliases=urls))
 
     def follow(self, request: Request) -> None:
         """Note that the page in the Referer header of a request has a link to a new page, as no dupefilter stopped it.

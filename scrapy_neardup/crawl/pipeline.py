@@ -23,11 +23,11 @@ from ..signature import Signature
 from ..stats import BY_DETECTOR, PREFIX, Stat
 from ..verdict import Verdict
 from . import item_judged
-from .extension import NearDup
+from .extension import FAILURES, NearDup
+from .observers import Warnings
 from .pages import ItemInHand, Page, Pages
 from .tickets import AFTER_ALL, RECHECK, disown
-from .warnings import Warnings
-from .workers import FAILURES, pause
+from .workers import pause
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,6 @@ class NearDupPipeline:
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
         self._config = neardup.config
-        self._access = neardup.access
         self._pages = neardup.pages
         self._untaggable: set[type] = set()
         self._told: set[type] = set()  # whose roles were logged
@@ -150,14 +149,14 @@ class NearDupPipeline:
         """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
         await self.neardup.workers.prepare(document)
         try:
-            claim, moment = await self._access.claim(document), PAUSES[0]
+            claim, moment = await self.neardup.claim(document), PAUSES[0]
             while claim.is_early:
                 if claim.rival:
-                    await self._access.settled(claim.rival)
+                    await self.neardup.settled(claim.rival)
                 else:
                     await pause(moment)
                     moment = min(2 * moment, PAUSES[1])
-                claim = await self._access.claim(document)
+                claim = await self.neardup.claim(document)
             in_hand.claim = claim
             if claim.match and self._config.revisit == "keep":
                 await self._adjust_by_run(claim, claim.match.signature)
@@ -175,7 +174,7 @@ class NearDupPipeline:
         With another NEARDUP_REVISIT than "keep", verdicts do not depend on the run.
         """
         while other := self._delivering.get(document):
-            await self._access.settled(other)
+            await self.neardup.settled(other)
         self._delivering[document] = claim
         try:
             # An item of a preferred host is not dropped for an item of another host.
@@ -217,7 +216,7 @@ class NearDupPipeline:
 
         If the original's own URL was not the last to return the content, the copy takes the place of the original.
         """
-        dedup, ask = self.neardup.dedup, self._access.ask
+        dedup, ask = self.neardup.dedup, self.neardup.ask
         if not await self._is_delivered(document):
             claim.verdict = replace(claim.verdict, status="revisit")
             claim.is_successor = bool(await ask(dedup.deliveries.is_deserted, document))
@@ -227,7 +226,7 @@ class NearDupPipeline:
 
     async def _is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
         deliveries = self.neardup.dedup.deliveries
-        return bool(await self._access.ask(partial(deliveries.is_delivered, document, by_own_host=by_own_host)))
+        return bool(await self.neardup.ask(partial(deliveries.is_delivered, document, by_own_host=by_own_host)))
 
     # What is done with the item
 

@@ -254,7 +254,7 @@ class Tickets:
         """Send a request for each missing document, unless another process has delivered the document meanwhile."""
         asked = list(self._waiting)
         with self._neardup.handled(self, "skipped requests, which are sent after all"):
-            for document in await self._neardup.access.ask(self._delivered, asked) or ():
+            for document in await self._neardup.ask(self._delivered, asked) or ():
                 self.let_go(document)
         self._is_asking = False
         for document in filter(self._waiting.__contains__, asked):
