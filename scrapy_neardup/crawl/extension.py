@@ -363,27 +363,19 @@ def crawl_config(crawler: Crawler) -> Config:
 
     Raise NotConfigured if NEARDUP_ENABLED is off, or if a command of Scrapy fetches single pages.
     """
-    if _is_look(crawler):
+    # Scrapy does not tell its components which command runs. `shell` creates them before it has a spider. The others,
+    # `fetch`, `view`, `parse` and `check`, replace the spider's `start`.
+    start = getattr(crawler.spider, "start", None)
+    if crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands."):
         raise NotConfigured  # without a message, for which Scrapy would log a warning
     config = Config.from_settings(crawler.settings)
     if not config.enabled:
         raise NotConfigured("NEARDUP_ENABLED is off")
-    assert crawler.spider
     if not config.store:
         store = default_store(crawler.settings)
         store.parent.mkdir(parents=True, exist_ok=True)
         config = replace(config, store=str(store))
     return replace(config, namespace=config.namespace.replace("{spider}", crawler.spider.name))
-
-
-def _is_look(crawler: Crawler) -> bool:
-    """Return whether a command of Scrapy fetches single pages: `shell`, `fetch`, `view`, `parse`, `check`.
-
-    Scrapy does not tell its components which command runs. The shell creates them before it has a spider. The other
-    commands replace the spider's `start`.
-    """
-    start = getattr(crawler.spider, "start", None)
-    return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
 
 
 def _shorten(error: Exception) -> None:

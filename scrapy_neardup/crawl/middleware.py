@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from scrapy import Request, exceptions, signals
+from scrapy import Request, exceptions
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.exceptions import IgnoreRequest
@@ -52,24 +52,18 @@ class AdvisedAgainst(IgnoreRequest):
 class MirrorMiddleware(Adviser):
     """Skips URLs whose content is held, and redirects dead links to a copy."""
 
-    def __init__(self, neardup: NearDup, crawler: Crawler) -> None:
+    def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
         self.config = neardup.config
         self._tickets = neardup.tickets
         dedup = neardup.dedup
         self._mirrors = Mirrors(dedup.store, self.config, dedup.matcher.reviews, dedup.deliveries)
-        self._crawler = crawler
-        self._has_cache = crawler.settings.getbool("HTTPCACHE_ENABLED")
-        self._offsite: OffsiteMiddleware | None = None
+        self._crawler = neardup.crawler
+        self._has_cache = self._crawler.settings.getbool("HTTPCACHE_ENABLED")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> MirrorMiddleware:
-        o = cls(NearDup.from_crawler(crawler), crawler)
-        crawler.signals.connect(o.engine_started, signal=signals.engine_started)
-        return o
-
-    def engine_started(self) -> None:
-        self._offsite = self._crawler.get_downloader_middleware(OffsiteMiddleware)
+        return cls(NearDup.from_crawler(crawler))
 
     # Before the fetch
 
@@ -219,10 +213,10 @@ class MirrorMiddleware(Adviser):
 
     def _may_follow(self, request: Request, origin: str) -> bool:
         """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""
-        spider = self._crawler.spider
-        if self._offsite is None or spider is None or request.meta.get("allow_offsite"):
+        if not is_safe(request.url, origin) or request.meta.get("allow_offsite"):
             return is_safe(request.url, origin)
-        return is_safe(request.url, origin) and self._offsite.should_follow(request, spider)
+        offsite, spider = self._crawler.get_downloader_middleware(OffsiteMiddleware), self._crawler.spider
+        return not (offsite and spider) or offsite.should_follow(request, spider)
 
     def _log(self, message: str, **arguments: object) -> None:
         logger.debug(message, arguments, extra={"spider": self._crawler.spider})
