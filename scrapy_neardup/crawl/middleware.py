@@ -132,25 +132,28 @@ class MirrorMiddleware(Adviser):
     # After a failed fetch
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        asked = Ticket.of(request).mirror_of
-        if asked and (response.status != 200 or (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])):
-            return self._restored(request, asked)
-        if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
-            return response
-        return await self._rescue(request, f"status {response.status}") or response
+        with self.neardup.handled(self, request.url):
+            asked, status = Ticket.of(request).mirror_of, response.status
+            if asked and (status != 200 or (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])):
+                return self._restored(request, asked)
+            if status in self.config.dead_http_codes and not self._is_wanted(request, status):
+                return await self._rescue(request, f"status {status}") or response
+        return response
 
     async def process_exception(self, request: Request, exception: Exception) -> Request | None:
         if isinstance(exception, AdvisedAgainst):
             return None
-        # The proxy itself may be dead.
-        is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")
-        ticket = Ticket.of(request)
-        if is_dead and (ticket.mirror_of or ticket.reason == STAND_IN):
-            self._tickets.note_gone(request.url, with_host=True)
-        if ticket.mirror_of:
-            return self._restored(request, ticket.mirror_of)
-        # A detour to a copy may fail with any error. Then the next copy is tried.
-        return await self._rescue(request, type(exception).__name__) if is_dead or ticket.dead_link else None
+        with self.neardup.handled(self, request.url):
+            # The proxy itself may be dead.
+            is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")
+            ticket = Ticket.of(request)
+            if is_dead and (ticket.mirror_of or ticket.reason == STAND_IN):
+                self._tickets.note_gone(request.url, with_host=True)
+            if ticket.mirror_of:
+                return self._restored(request, ticket.mirror_of)
+            if is_dead or ticket.dead_link:  # a detour to a copy may fail with any error: try the next copy
+                return await self._rescue(request, type(exception).__name__)
+        return None
 
     def _restored(self, request: Request, asked: str) -> Request:
         """Return the request that was replaced by a rule on hosts."""
@@ -168,17 +171,15 @@ class MirrorMiddleware(Adviser):
         )
 
     async def _rescue(self, request: Request, reason: str) -> Request | None:
-        """Return a request in place of a dead link; None without any, or if an error is handled."""
+        """Return a request in place of a dead link; None without any."""
         is_off = self.config.action == "audit" or not self.config.dead_http_codes
         if is_off or not is_plain(request) or not is_of_spider(request):
             return None
-        with self.neardup.handled(self, request.url):
-            if made := await self._in_place_of(request):
-                self.neardup.count("dead_links/redirected")
-                message = "Dead link (%(reason)s): %(made)s instead of %(request)s"
-                self._log(message, reason=reason, made=made, request=request)
-                return made
-        return None
+        if made := await self._in_place_of(request):
+            self.neardup.count("dead_links/redirected")
+            message = "Dead link (%(reason)s): %(made)s instead of %(request)s"
+            self._log(message, reason=reason, made=made, request=request)
+        return made
 
     async def _in_place_of(self, request: Request) -> Request | None:
         self._tickets.note_gone(request.url)

@@ -61,8 +61,7 @@ class ItemOrigins:
         return cls(NearDup.from_crawler(crawler).pages)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        held: list[Any] = []
-        count = 0
+        first, count = None, 0
         try:
             async for output in result:
                 if isinstance(output, Request):
@@ -71,18 +70,18 @@ class ItemOrigins:
                     self._pages.note_origin(output, response)
                     count += 1
                     if count == 1:
-                        held = [output]
+                        first = output
                         continue
-                    if held:
-                        yield held.pop()
+                    if count == 2:
+                        yield first
                 yield output
         except (Exception, CancelledError):
-            for item in held:
-                yield item
+            if count == 1:
+                yield first
             raise
-        for item in held:
+        if count == 1:
             self._pages.page(response).gives_one = True
-            yield item
+            yield first
 
     def process_item(self, item: Any) -> Any:
         self._pages.begin(item)
