@@ -116,11 +116,11 @@ def test_what_is_counted_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
         for n in range(2 * HOSTS):
             claim = dedup.claim(Document(f"http://h{n}.example/", text(n, 30), f"Page {n}"))
             claim.commit()
-            warnings.note_claim(claim)
+            warnings.note({}, claim.document, claim)
         for n in range(3 * ORIGINALS):
             again = dedup.claim(Document(f"http://one.example/{n}", text(n, 30), f"Page {n}"))
             assert again.verdict.status == "duplicate"
-            warnings.note_claim(again)
+            warnings.note({}, again.document, again)
             again.commit()
     assert caplog.messages == []
     assert len(warnings.hosts) <= HOSTS

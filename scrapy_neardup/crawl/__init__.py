@@ -36,8 +36,8 @@ request_skipped = object()
 class Adviser:
     """Is asked before each fetch and for each dead link, and told of each visit. Subclasses override what they need.
 
-    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. They are asked in this order, and at last
-    the middleware, for what the store knows. The first advice counts. An audit asks none.
+    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. They are asked in this order, and the store
+    at last. The first advice counts. An audit asks none.
     """
 
     async def advise(self, request: Request) -> Advice | None:

@@ -14,7 +14,7 @@ from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
 from ..mirrors.advice import REDIRECT, STOP, Advice, Alternative, Mirrors
-from . import Adviser, request_skipped
+from . import request_skipped
 from .extension import NearDup
 from .tickets import (
     AFTER_ALL,
@@ -49,7 +49,7 @@ class AdvisedAgainst(IgnoreRequest):
     """A request is skipped or stopped on advice, so that nothing is sent in its place."""
 
 
-class MirrorMiddleware(Adviser):
+class MirrorMiddleware:
     """Skips URLs whose content is held, and redirects dead links to a copy."""
 
     def __init__(self, neardup: NearDup) -> None:
@@ -75,7 +75,7 @@ class MirrorMiddleware(Adviser):
             self.neardup.pages.follow(request)
             if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
-            if self._is_asked_about(request, ticket) and (advice := await self._advice(request)):
+            if self._is_asked_about(request, ticket) and (advice := await self._advice(request, before)):
                 return self._follow(request, ticket, advice)
         return None
 
@@ -86,21 +86,16 @@ class MirrorMiddleware(Adviser):
             return False
         return self.config.skip_start or not is_start(request)
 
-    async def _advice(self, request: Request) -> Advice | None:
-        """Return the advice of the first adviser that has any; None to send the request."""
-        for adviser in (*self.neardup.advisers, self):
-            advice = None
+    async def _advice(self, request: Request, before: list[str]) -> Advice | None:
+        """Return the advice of the first adviser that has any, or of the store; None to send the request."""
+        advice = None
+        for adviser in self.neardup.advisers:
             with self.neardup.handled(adviser, request.url):
-                advice = await adviser.advise(request)
-            if advice:
-                return None if self._tickets.is_doubted(request, advice) else advice
-        return None
-
-    async def advise(self, request: Request) -> Advice | None:
-        """Return the advice of the store, which is asked last."""
-        if not is_plain(request):
-            return None
-        return await self.neardup.ask(self._mirrors.advise, request.url, redirects(request)[0])
+                if advice := await adviser.advise(request):
+                    break
+        if not advice and is_plain(request):
+            advice = await self.neardup.ask(self._mirrors.advise, request.url, before)
+        return None if advice and self._tickets.is_doubted(request, advice) else advice
 
     def _follow(self, request: Request, ticket: Ticket, advice: Advice) -> Request | None:
         if advice.action == STOP:

@@ -59,29 +59,26 @@ class Warnings:
         self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")
         if config.url_field != Config().url_field:
             self._missing[config.url_field] = "NEARDUP_URL_FIELD"
-        self._of_items = [self._of_textless, self._of_missing, self._of_homeless]
-        self._of_claims = [self._of_few_originals, self._of_titles, self._of_lone_facts]
+        self._checks: list[Callable[[Any, Document | None, Claim | None], str]] = [
+            *(self._of_textless, self._of_missing, self._of_homeless),
+            *(self._of_few_originals, self._of_titles, self._of_lone_facts),
+        ]
 
     def note(self, item: Any, document: Document | None, claim: Claim | None) -> None:
         """Count an item. Items without a verdict count too."""
         self._items += 1
-        self._of_items = [check for check in self._of_items if not _warn(check(item, document))]
-        if claim:
-            self.note_claim(claim)
-
-    def note_claim(self, claim: Claim) -> None:
-        """Count a document with a verdict."""
-        self._documents += 1
-        self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
+        self._documents += claim is not None
+        for check in [*self._checks]:
+            if warning := check(item, document, claim):
+                self._checks.remove(check)
+                logger.warning("%s", warning)
 
     def end(self) -> None:
         """Warn if a crawl with few items ends, and none of them had text."""
         if 0 < self._textless == self._items < ITEMS:
-            _warn(self._without_text("All"))
+            logger.warning("%s", self._without_text("All"))
 
-    # Of items
-
-    def _of_textless(self, item: Any, document: Document | None) -> str:
+    def _of_textless(self, item: Any, document: Document | None, claim: Claim | None) -> str:
         self._textless += not (document and document.lines)
         return self._without_text("Most") if _is_most(self._textless, self._items) else ""
 
@@ -92,14 +89,14 @@ class Warnings:
             " fills, and whether NEARDUP_FIELDS names the fields with the text"
         )
 
-    def _of_missing(self, item: Any, document: Document | None) -> str:
+    def _of_missing(self, item: Any, document: Document | None, claim: Claim | None) -> str:
         self._missing = {name: by for name, by in self._missing.items() if not has_text_in(item, name)}
         if self._items != ITEMS or not self._missing:
             return ""
         fields = ", ".join(f"{name!r} ({by})" for name, by in self._missing.items())
         return f"None of {ITEMS} items has the field {fields}. Check the name in the setting"
 
-    def _of_homeless(self, item: Any, document: Document | None) -> str:
+    def _of_homeless(self, item: Any, document: Document | None, claim: Claim | None) -> str:
         self._located += document is not None
         if document is None or document.has_own_url:
             return ""
@@ -112,12 +109,10 @@ class Warnings:
             " their URL, name it in NEARDUP_URL_FIELD"
         )
 
-    # Of verdicts
-
-    def _of_lone_facts(self, claim: Claim) -> str:
-        if claim.apart is None:
+    def _of_lone_facts(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+        if not document or not claim or claim.apart is None:
             return ""
-        document, (other, fact) = claim.document, claim.apart
+        other, fact = claim.apart
         self._lone[fact] += 1
         if not _is_most(self._lone[fact], self._documents):
             return ""
@@ -129,9 +124,9 @@ class Warnings:
             " NEARDUP_IGNORE_FIELDS"
         )
 
-    def _of_titles(self, claim: Claim) -> str:
-        document, original = claim.document, claim.match.signature if claim.match else None
-        if original is None or claim.verdict.status != "duplicate" or not (document.title and original.title):
+    def _of_titles(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+        original = claim.match.signature if claim and claim.match and claim.verdict.status == "duplicate" else None
+        if not document or not original or not (document.title and original.title):
             return ""
         self._compared += 1
         self._others += not (is_same := same_title(original.title, document.title))
@@ -143,14 +138,14 @@ class Warnings:
             f" ({original.url}). Check whether these two pages have the same content. If not, raise NEARDUP_RESEMBLANCE"
         )
 
-    def _of_few_originals(self, claim: Claim) -> str:
-        name, original = host(claim.document.url or ""), claim.verdict.duplicate_of
-        if not name:
+    def _of_few_originals(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+        name = host(document.url) if document and document.url else ""
+        if not claim or not name:
             return ""
         if (counts := self.hosts.get(name)) is None:
             counts = self.hosts[name] = Counter()
         counts[""] += 1
-        if claim.verdict.status == "duplicate" and original:
+        if claim.verdict.status == "duplicate" and (original := claim.verdict.duplicate_of):
             counts[original] += 1
             for each, _ in counts.most_common()[ORIGINALS // 2 :] if len(counts) > ORIGINALS else ():
                 del counts[each]
@@ -165,12 +160,6 @@ class Warnings:
             f" content: `scrapy neardup explain {first}` lists them. The repeated text may be a login page, an error"
             " page or a template"
         )
-
-
-def _warn(warning: str) -> bool:
-    if warning:
-        logger.warning("%s", warning)
-    return bool(warning)
 
 
 def _is_most(part: int, count: int) -> bool:

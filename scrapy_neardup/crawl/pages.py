@@ -240,8 +240,7 @@ class Pages:
         item = self._ended(response)
         if item and (claim := item.take_claim()):
             self._withdraw(claim)
-            if item.page:
-                item.page.is_unheld = True
+            self.fetch_again(item.page)
 
     def _ended(self, response: Response | None) -> ItemInHand | None:
         """Return the state of a signal's item, and mark the item as ended; None if the item is not followed."""
