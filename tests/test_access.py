@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from helpers import edited, text
@@ -15,98 +15,11 @@ from scrapy.utils.test import get_crawler
 
 from scrapy_neardup import Claim, Deduplicator, Document
 from scrapy_neardup.crawl import Adviser
-from scrapy_neardup.crawl.extension import NearDup
-from scrapy_neardup.crawl.workers import AT_ONCE, Access
+from scrapy_neardup.crawl.extension import AT_ONCE, NearDup
+
+T = TypeVar("T")
 
 COUNT = 40
-
-
-Work = Callable[[Access], Coroutine[Any, Any, Any]]
-
-
-@pytest.fixture
-def ask(server: Server) -> Iterator[Callable[[Work], Any]]:
-    """Run what asks a store; the errors of the store are what it is given as `failed`."""
-    dedup = Deduplicator.open(server.address)
-    errors: list[Exception] = []
-    access = Access(dedup, errors.append)
-
-    def run(work: Work) -> Any:
-        return asyncio.run(asyncio.wait_for(work(access), 30))
-
-    run.errors, run.dedup = errors, dedup  # type: ignore[attr-defined]
-    yield run
-    access.close()
-    dedup.close()
-
-
-def documents() -> list[Document]:
-    """Return originals, each followed at once by a copy."""
-    texts = [each for n in range(COUNT) for each in (text(n), edited(text(n), 50))]
-    return [Document(f"http://a.example/{n}", each) for n, each in enumerate(texts)]
-
-
-def test_claims_that_come_together_are_decided_as_one_after_another(ask, server) -> None:
-    async def work(access: Access) -> list[str]:
-        claims = await asyncio.gather(*map(access.claim, documents()))
-        assert [claim.is_early for claim in claims] == COUNT * [False, True]
-        assert [claim.rival for claim in claims[1::2]] == claims[::2]
-        return [claim.verdict.status for claim in claims]
-
-    before = server.tell("INFO", "commandstats")["cmdstat_evalsha"]["calls"]
-    assert ask(work) == COUNT * ["unique", "duplicate"]
-    calls = server.tell("INFO", "commandstats")["cmdstat_evalsha"]["calls"] - before
-    assert calls < 6 * COUNT
-
-
-def test_a_claim_that_is_cancelled_leaves_the_others_their_answers(ask) -> None:
-    async def work(access: Access) -> list[str]:
-        tasks = [asyncio.ensure_future(access.claim(each)) for each in documents()[::2]]
-        await asyncio.sleep(0)
-        for task in tasks[1::2]:
-            task.cancel()
-        claims = await asyncio.gather(*tasks, return_exceptions=True)
-        return [claim.verdict.status for claim in claims if not isinstance(claim, BaseException)]
-
-    assert ask(work)[: COUNT // 2] == COUNT // 2 * ["unique"]
-
-
-def test_a_claim_that_is_cancelled_while_it_is_made_holds_up_no_copy(ask, server) -> None:
-    async def work(access: Access) -> str:
-        document, copy = documents()[:2]
-        with server.hung():
-            made = asyncio.ensure_future(access.claim(document))
-            await asyncio.sleep(0.1)
-            made.cancel()
-            await asyncio.wait([made])
-        await access.run(bool)  # after it was made
-        return (await access.claim(copy)).verdict.status
-
-    assert ask(work) == "unique"
-
-
-def test_who_waits_for_a_claim_hears_of_its_end(ask) -> None:
-    async def work(access: Access) -> str:
-        claim = await access.claim(documents()[0])
-        waiting = [asyncio.ensure_future(access.settled(claim)) for _ in range(3)]
-        await asyncio.sleep(0.05)
-        waiting[0].cancel()
-        access.later(claim.commit)
-        await asyncio.gather(*waiting[1:])
-        await access.settled(claim)
-        return claim.state
-
-    assert ask(work) == "committed"
-
-
-class Told(Adviser):
-    """Notes the visits that it is told of."""
-
-    def __init__(self) -> None:
-        self.urls: list[str | None] = []
-
-    def visited(self, claim: Claim) -> None:
-        self.urls.append(claim.document.url)
 
 
 @pytest.fixture
@@ -117,8 +30,80 @@ def neardup(server: Server) -> Iterator[NearDup]:
     neardup = NearDup.from_crawler(crawler)
     neardup.pages.connect()
     yield neardup
-    neardup.dedup.close()
-    neardup.access.close()
+    asyncio.run(neardup.engine_stopped())
+
+
+def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    return asyncio.run(asyncio.wait_for(work(), 30))
+
+
+def documents() -> list[Document]:
+    """Return originals, each followed at once by a copy."""
+    texts = [each for n in range(COUNT) for each in (text(n), edited(text(n), 50))]
+    return [Document(f"http://a.example/{n}", each) for n, each in enumerate(texts)]
+
+
+def test_claims_that_come_together_are_decided_as_one_after_another(neardup: NearDup, server: Server) -> None:
+    async def work() -> list[str]:
+        claims = await asyncio.gather(*map(neardup.claim, documents()))
+        assert [claim.is_early for claim in claims] == COUNT * [False, True]
+        assert [claim.rival for claim in claims[1::2]] == claims[::2]
+        return [claim.verdict.status for claim in claims]
+
+    before = server.tell("INFO", "commandstats")["cmdstat_evalsha"]["calls"]
+    assert run(work) == COUNT * ["unique", "duplicate"]
+    calls = server.tell("INFO", "commandstats")["cmdstat_evalsha"]["calls"] - before
+    assert calls < 6 * COUNT
+
+
+def test_a_claim_that_is_cancelled_leaves_the_others_their_answers(neardup: NearDup) -> None:
+    async def work() -> list[str]:
+        tasks = [asyncio.ensure_future(neardup.claim(each)) for each in documents()[::2]]
+        await asyncio.sleep(0)
+        for task in tasks[1::2]:
+            task.cancel()
+        claims = await asyncio.gather(*tasks, return_exceptions=True)
+        return [claim.verdict.status for claim in claims if not isinstance(claim, BaseException)]
+
+    assert run(work)[: COUNT // 2] == COUNT // 2 * ["unique"]
+
+
+def test_a_claim_that_is_cancelled_while_it_is_made_holds_up_no_copy(neardup: NearDup, server: Server) -> None:
+    async def work() -> str:
+        document, copy = documents()[:2]
+        with server.hung():
+            made = asyncio.ensure_future(neardup.claim(document))
+            await asyncio.sleep(0.1)
+            made.cancel()
+            await asyncio.wait([made])
+        await neardup.run(bool)  # after it was made
+        return (await neardup.claim(copy)).verdict.status
+
+    assert run(work) == "unique"
+
+
+def test_who_waits_for_a_claim_hears_of_its_end(neardup: NearDup) -> None:
+    async def work() -> str:
+        claim = await neardup.claim(documents()[0])
+        waiting = [asyncio.ensure_future(neardup.settled(claim)) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        waiting[0].cancel()
+        neardup.later(claim.commit)
+        await asyncio.gather(*waiting[1:])
+        await neardup.settled(claim)
+        return claim.state
+
+    assert run(work) == "committed"
+
+
+class Told(Adviser):
+    """Notes the visits that it is told of."""
+
+    def __init__(self) -> None:
+        self.urls: list[str | None] = []
+
+    def visited(self, claim: Claim) -> None:
+        self.urls.append(claim.document.url)
 
 
 def passes(neardup: NearDup, document: Document) -> None:
@@ -139,7 +124,7 @@ def test_what_came_while_the_server_was_away_is_taken_in_later(neardup: NearDup,
             await asyncio.sleep(0.05)
 
     neardup.advisers.append(told := Told())
-    asyncio.run(asyncio.wait_for(work(), 30))
+    run(work)
     assert neardup.stats.get_value("neardup/store/errors") > 0
     assert len(neardup.dedup) == 15
     assert sorted(told.urls, key=str) == sorted((each.url for each in documents()[:30]), key=str)
@@ -156,5 +141,5 @@ def test_late_documents_for_which_the_time_has_not_come_hold_up_no_others(neardu
                 passes(neardup, each)
             await neardup.pages.catch_up_all()
 
-    asyncio.run(asyncio.wait_for(work(), 30))
+    run(work)
     assert len(neardup.pages.late) == AT_ONCE

@@ -12,7 +12,7 @@ from helpers import text
 from site_server import Page, article
 
 from scrapy_neardup import Config, Deduplicator, Document
-from scrapy_neardup.crawl.warnings import HOSTS, ORIGINALS, Warnings
+from scrapy_neardup.crawl.observers import HOSTS, ORIGINALS, Warnings
 from scrapy_neardup.matching.siblings import same_title
 
 Item = dict[str, Any]
@@ -20,7 +20,7 @@ LOGIN = article(0)
 
 
 def warnings(log: str) -> list[str]:
-    return re.findall(r"\[scrapy_neardup\.crawl\.warnings\] WARNING: (.*)", log)
+    return re.findall(r"\[scrapy_neardup\.crawl\.observers\] WARNING: (.*)", log)
 
 
 def pages(numbers: Iterable[int], host: str = "a.example", title: str = "Report {}") -> list[Item]:
@@ -116,11 +116,11 @@ def test_what_is_counted_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
         for n in range(2 * HOSTS):
             claim = dedup.claim(Document(f"http://h{n}.example/", text(n, 30), f"Page {n}"))
             claim.commit()
-            warnings.note_claim(claim)
+            warnings.note({}, claim.document, claim)
         for n in range(3 * ORIGINALS):
             again = dedup.claim(Document(f"http://one.example/{n}", text(n, 30), f"Page {n}"))
             assert again.verdict.status == "duplicate"
-            warnings.note_claim(again)
+            warnings.note({}, again.document, again)
             again.commit()
     assert caplog.messages == []
     assert len(warnings.hosts) <= HOSTS

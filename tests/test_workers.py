@@ -150,6 +150,14 @@ def test_processes_that_can_not_begin_are_tried_again_later(
     assert (list(first.ready), list(second.ready)) == ([], ["heavy"] if retry == 0 else [])
 
 
+def test_after_the_end_nothing_is_made_here_either() -> None:
+    workers, (document,) = Workers([Heavy()], 1), documents(1)
+    workers.close()
+    with pytest.raises(RuntimeError):
+        asyncio.run(workers.prepare(document))
+    assert document.ready == {}
+
+
 def test_a_detector_that_can_not_be_sent_is_refused() -> None:
     detector = Heavy()
     detector.lock = threading.Lock()  # type: ignore[attr-defined]

@@ -174,7 +174,7 @@ class Variants(Adviser):
 
     async def advise(self, request: Request) -> Advice | None:
         if self._neardup.config.skip_mirrors and is_plain(request):
-            return await self._neardup.access.ask(self._learner.advise, request.url)
+            return await self._neardup.ask(self._learner.advise, request.url)
         return None
 
     def visited(self, claim: Claim) -> None:
@@ -189,7 +189,7 @@ class Variants(Adviser):
         for name, in_force in (("learned", True), ("dropped", False)):
             self._neardup.stats.set_value(f"neardup/variants/{name}", self._changes.count(in_force))
         if self._file:
-            await self._neardup.access.ask(self._save, self._file)
+            await self._neardup.ask(self._save, self._file)
 
     def _save(self, file: str) -> None:
         with replacing(file) as part:

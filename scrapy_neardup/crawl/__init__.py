@@ -13,9 +13,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
-from scrapy.utils.project import data_path
+from scrapy.utils.conf import closest_scrapy_cfg, get_config
+from scrapy.utils.project import inside_project
 
 from ..settings import STORE_NAME, ConfigError
 
@@ -36,8 +36,8 @@ request_skipped = object()
 class Adviser:
     """Is asked before each fetch and for each dead link, and told of each visit. Subclasses override what they need.
 
-    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. They are asked in this order, and at last
-    the middleware, for what the store knows. The first advice counts. An audit asks none.
+    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. They are asked in this order, and the store
+    at last. The first advice counts. An audit asks none.
     """
 
     async def advise(self, request: Request) -> Advice | None:
@@ -62,16 +62,17 @@ class Adviser:
 
 
 def default_store(settings: BaseSettings) -> Path:
-    """Return the path of the store in Scrapy's data folder or, if that is unknown, in JOBDIR.
+    """Return the path of the store in the folder in which Scrapy's `data_path` puts files, without creating the folder.
 
-    Raise ConfigError if JOBDIR is not set either.
+    If there is no scrapy.cfg, return a path in JOBDIR. Raise ConfigError if JOBDIR is not set either.
     """
-    try:
-        return Path(data_path(STORE_NAME))
-    except NotConfigured:
-        if folder := settings.get("JOBDIR"):
-            return Path(folder, STORE_NAME)
+    if not inside_project():
+        return Path(".scrapy", STORE_NAME)
+    file, named = closest_scrapy_cfg(), get_config().get("datadir", "default", fallback="")
+    folder = named or (Path(file).parent / ".scrapy" if file else settings.get("JOBDIR"))
+    if not folder:
         raise ConfigError(
             "NEARDUP_STORE = None is not allowed, since there is no scrapy.cfg to mark the project's folder (as on "
             "scrapyd); allowed is a path or the address of a server. Or set JOBDIR: the store is then created in it"
-        ) from None
+        )
+    return Path(folder, STORE_NAME)

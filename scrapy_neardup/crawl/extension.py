@@ -5,36 +5,39 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
 
-from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, NotConfigured
-from scrapy.extensions.feedexport import FeedExporter
-from scrapy.settings import BaseSettings
-from scrapy.signalmanager import SignalManager
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
 from twisted.internet.task import LoopingCall
 
-from ..deduplicator import Deduplicator
+from ..deduplicator import Claim, Deduplicator
+from ..document import Document
 from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
-from ..settings import TAG_FIELD, Config, ConfigError
+from ..settings import Config, ConfigError
 from ..stats import CHANGES, PREFIX, Stat, plural, summary
+from ..store import StoreError
 from ..text.html import ExtractorError
-from ..verdict import Verdict
 from . import Adviser, default_store
+from .observers import DroppedFeed
 from .pages import Pages
 from .tickets import Tickets
-from .workers import FAILURES, Access, Workers, pause
+from .workers import Workers, arrived, pause
 
+T = TypeVar("T")
+
+FAILURES = (StoreError, OSError)
 AUDIT = "audit"  # the action, and the mark of its runs
 logger = logging.getLogger(__name__)
 
@@ -44,6 +47,7 @@ CALM = 20  # a store on disk works again after this many syncs without an error,
 _PASSING = "Items pass. Writes are kept in memory and tried again"
 _NO_MIRRORS = "%s and %s no longer mirror each other: pages are fetched from both again"
 _SHARED = object()  # the signal by which components find the shared state
+AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many
 
@@ -65,7 +69,11 @@ class NearDup:
         run = self._run_file.read_text() if self._run_file and self._run_file.exists() else ""
         self.dedup = Deduplicator.from_config(config, run=run, writer=crawler.spider.name)
         self.dedup.store.backend.meet()
-        self.access = Access(self.dedup, self._failed)
+        # A store on a server is called in a thread, one call at a time, which keeps the calls in order.
+        self._thread = ThreadPoolExecutor(1, "neardup-store") if self.dedup.store.is_remote else None
+        self._asked = 0
+        self._waiting: deque[Document] = deque()  # to be claimed
+        self._claimed: dict[Document, Claim | Exception] = {}
         self.pages = Pages(self)
         self.tickets = Tickets(self)
         self.advisers: list[Adviser] = []  # in the order in which they are asked
@@ -138,12 +146,13 @@ class NearDup:
         # Not at spider_closed: feeds may be open until all its handlers are done.
         self.dedup.store.stats = self._run_stats()
         try:
-            await self.access.run(self.dedup.close)
+            await self.run(self.dedup.close)
         except FAILURES as error:
             self.count("store/errors")
             logger.error("The run could not be closed, so the next run counts it as dead: %s", error)
         finally:
-            self.access.close()
+            if self._thread:
+                self._thread.shutdown(wait=False)
             self.workers.close()
             if self._freezes:
                 gc.unfreeze()
@@ -168,8 +177,8 @@ class NearDup:
         store = self.dedup.store
         try:
             # On a server, wait for the write, so that an error is reported at once.
-            await self.access.ask(partial(store.flush, wait=store.is_remote))
-            while not self._is_closing and await self.access.ask(store.refresh):
+            await self.ask(partial(store.flush, wait=store.is_remote))
+            while not self._is_closing and await self.ask(store.refresh):
                 await pause(PAUSE)
             self.pages.withdraw_lost()
             if not self._is_closing:
@@ -183,7 +192,7 @@ class NearDup:
 
     async def _tell(self) -> None:
         """Count and log new rules."""
-        for relation in await self.access.ask(self.dedup.take_changes) or ():
+        for relation in await self.ask(self.dedup.take_changes) or ():
             is_new = relation.in_force
             self.count("mirror_hosts/learned" if is_new else "mirror_hosts/dropped")
             level, said = (logging.INFO, "%s and %s mirror each other") if is_new else (logging.WARNING, _NO_MIRRORS)
@@ -191,12 +200,12 @@ class NearDup:
 
     async def _count_held(self, *, with_changes: bool) -> None:
         """Set the stats of the held documents and of the changes that this run found, and log the changes."""
-        count = await self.access.ask(len, self.dedup)  # at the end only, since a large file takes a second to count
+        count = await self.ask(len, self.dedup)  # at the end only, since a large file takes a second to count
         if count is None:
             return
         self.stats.set_value(f"{PREFIX}store/documents", count)
         is_counted = with_changes and count <= MOST_COUNTED and not self._is_away
-        if counts := await self.access.ask(self._changes) if is_counted else None:
+        if counts := await self.ask(self._changes) if is_counted else None:
             for kind, number in counts.items():
                 self.stats.set_value(f"{PREFIX}{CHANGES}{kind}", number)
             logger.info("Changes: %s%s", in_words(counts), "" if "gone" in counts else f". {NOT_FULL}")
@@ -206,6 +215,96 @@ class NearDup:
         store.flush()
         run = next(run for run in store.runs() if run.id == store.run).with_stats(self._run_stats())
         return counted(changes(store, run), kinds_of(run))
+
+    # Asking the store
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function on the store, and return its result. Raise the errors of the function."""
+        if self._thread is None:
+            return function(*arguments)
+        return await arrived(self._submit(function, *arguments))
+
+    async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
+        """Call a function on the store, and return its result. Return None if the store fails."""
+        return await self._reported(self.run(function, *arguments))
+
+    def later(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Call a function on the store after all pending calls. If the store is on a server, do not wait."""
+        if self._thread:
+            deferred_from_coro(self._reported(arrived(self._submit(function, *arguments))))
+            return
+        try:
+            function(*arguments)
+        except FAILURES as error:
+            self._failed(error)
+
+    async def _reported(self, called: Awaitable[T]) -> T | None:
+        try:
+            return await called
+        except FAILURES as error:
+            self._failed(error)
+            return None
+
+    def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        assert self._thread
+        self._asked += 1
+        return self._thread.submit(self._do, self._asked, function, *arguments)
+
+    def _do(self, number: int, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function. Then flush the store if no more calls wait, since other processes may wait for the rows."""
+        try:
+            return function(*arguments)
+        finally:
+            if number == self._asked:
+                with suppress(*FAILURES):  # the rows stay queued, and `flush` raises
+                    self.dedup.store.flush(wait=False)
+
+    async def claim(self, document: Document) -> Claim:
+        """Claim a document as `Deduplicator.try_claim` does. Raise the errors of the store and of detectors.
+
+        Documents that arrive during a round trip to a server are claimed together in the next one.
+        """
+        if self._thread is None:
+            return self.dedup.try_claim(document)
+        self._waiting.append(document)
+        try:
+            while document not in self._claimed:
+                await arrived(self._submit(self._claim_waiting))
+        except BaseException:
+            self._submit(self._give_up, document)
+            raise
+        claim = self._claimed.pop(document)
+        if isinstance(claim, Exception):
+            raise claim
+        return claim
+
+    def _claim_waiting(self) -> None:
+        some = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
+        if len(some) > 1:
+            with suppress(Exception):  # `try_claim` raises the error again
+                self.dedup.foresee(some)
+        for document in some:
+            try:
+                self._claimed[document] = self.dedup.try_claim(document)
+            except Exception as error:  # including any error of a detector
+                self._claimed[document] = error
+        if len(some) > 1:
+            self.dedup.foresee(())  # discard the prefetched lookups of failed claims
+
+    def _give_up(self, document: Document) -> None:
+        """Withdraw the claim of a document for which nobody waits any more."""
+        if document in self._waiting:
+            self._waiting.remove(document)
+        elif isinstance(claim := self._claimed.pop(document, None), Claim):
+            claim.withdraw()
+
+    async def settled(self, claim: Claim) -> None:
+        """Wait until a claim of this crawl is committed or withdrawn."""
+        future: Future[None] = Future()
+        future.set_running_or_notify_cancel()  # the claim calls back even if the waiting task is cancelled
+        await self.run(claim.when_settled, partial(future.set_result, None))
+        if not future.done():
+            await arrived(future)
 
     # A failing store loses no item
 
@@ -260,87 +359,24 @@ class NearDup:
         logger.info(summary(self.stats.get_stats(), rate), extra={"spider": self.crawler.spider})
 
 
-class DroppedFeed:
-    """Writes dropped items with their verdicts to the feed URI in NEARDUP_DROPPED."""
-
-    def __init__(self, crawler: Crawler, uri: str, count: Callable[[Stat], object]) -> None:
-        """Open the feed. Raise ConfigError if Scrapy has no storage or format for its URI."""
-        assert crawler.spider
-        self._spider, self._count = crawler.spider, count
-        self._is_failing = False
-        try:
-            self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
-            self._exporter.open_spider(self._spider)
-        except Exception as error:  # a storage may raise anything for an invalid URI
-            allowed = "a feed URI with a scheme in FEED_STORAGES and a file extension in FEED_EXPORTERS"
-            raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed: {error!r}; allowed is {allowed}") from error
-
-    def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
-        """Write a dropped item. Items that can't be written are counted, and the first error is logged."""
-        try:
-            self._exporter.item_scraped(self._row(item, url, verdict), self._spider)
-        except Exception as error:  # neither a full disk nor a value in the item may harm the crawl
-            self._count("errors")
-            if not self._is_failing:
-                self._is_failing = True
-                logger.error("Dropped items can't be written to NEARDUP_DROPPED: %r", error)
-
-    async def close(self) -> None:
-        """Finish the feed, and store it at its URI."""
-        await self._exporter.close_spider(self._spider)
-
-    def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
-        """Return the fields of an item, as in the feed of items, and the tag with the URL."""
-        adapter = ItemAdapter(item)
-        row = {
-            name: adapter.get_field_meta(name).get("serializer", lambda each: each)(adapter[name]) for name in adapter
-        }
-        return {**row, TAG_FIELD: {"url": url, **verdict.tag()}}
-
-
-class _CrawlerOfOneFeed:
-    """Imitates a crawler with the feed of dropped items as its only feed.
-
-    It has signals of its own, so that signal handlers for the crawl's feeds do not see this feed.
-    """
-
-    def __init__(self, crawler: Crawler, uri: str) -> None:
-        self._crawler = crawler
-        format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
-        feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file
-        self.settings = BaseSettings({**crawler.settings, "FEEDS": {uri: feed}, "FEED_URI": None})
-        self.signals = SignalManager(self)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._crawler, name)
-
-
 def crawl_config(crawler: Crawler) -> Config:
     """Read the settings of a crawl, with the default store, and the spider's name in the namespace.
 
     Raise NotConfigured if NEARDUP_ENABLED is off, or if a command of Scrapy fetches single pages.
     """
-    if _is_look(crawler):
+    # Scrapy does not tell its components which command runs. `shell` creates them before it has a spider. The others,
+    # `fetch`, `view`, `parse` and `check`, replace the spider's `start`.
+    start = getattr(crawler.spider, "start", None)
+    if crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands."):
         raise NotConfigured  # without a message, for which Scrapy would log a warning
     config = Config.from_settings(crawler.settings)
     if not config.enabled:
         raise NotConfigured("NEARDUP_ENABLED is off")
-    assert crawler.spider
     if not config.store:
         store = default_store(crawler.settings)
         store.parent.mkdir(parents=True, exist_ok=True)
         config = replace(config, store=str(store))
     return replace(config, namespace=config.namespace.replace("{spider}", crawler.spider.name))
-
-
-def _is_look(crawler: Crawler) -> bool:
-    """Return whether a command of Scrapy fetches single pages: `shell`, `fetch`, `view`, `parse`, `check`.
-
-    Scrapy does not tell its components which command runs. The shell creates them before it has a spider. The other
-    commands replace the spider's `start`.
-    """
-    start = getattr(crawler.spider, "start", None)
-    return crawler.spider is None or getattr(start, "__module__", "").startswith("scrapy.commands.")
 
 
 def _shorten(error: Exception) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from scrapy import Request, exceptions, signals
+from scrapy import Request, exceptions
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.exceptions import IgnoreRequest
@@ -14,7 +14,7 @@ from scrapy.utils.response import get_meta_refresh
 from twisted.internet import error as twisted_error
 
 from ..mirrors.advice import REDIRECT, STOP, Advice, Alternative, Mirrors
-from . import Adviser, request_skipped
+from . import request_skipped
 from .extension import NearDup
 from .tickets import (
     AFTER_ALL,
@@ -49,27 +49,21 @@ class AdvisedAgainst(IgnoreRequest):
     """A request is skipped or stopped on advice, so that nothing is sent in its place."""
 
 
-class MirrorMiddleware(Adviser):
+class MirrorMiddleware:
     """Skips URLs whose content is held, and redirects dead links to a copy."""
 
-    def __init__(self, neardup: NearDup, crawler: Crawler) -> None:
+    def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
         self.config = neardup.config
         self._tickets = neardup.tickets
         dedup = neardup.dedup
         self._mirrors = Mirrors(dedup.store, self.config, dedup.matcher.reviews, dedup.deliveries)
-        self._crawler = crawler
-        self._has_cache = crawler.settings.getbool("HTTPCACHE_ENABLED")
-        self._offsite: OffsiteMiddleware | None = None
+        self._crawler = neardup.crawler
+        self._has_cache = self._crawler.settings.getbool("HTTPCACHE_ENABLED")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> MirrorMiddleware:
-        o = cls(NearDup.from_crawler(crawler), crawler)
-        crawler.signals.connect(o.engine_started, signal=signals.engine_started)
-        return o
-
-    def engine_started(self) -> None:
-        self._offsite = self._crawler.get_downloader_middleware(OffsiteMiddleware)
+        return cls(NearDup.from_crawler(crawler))
 
     # Before the fetch
 
@@ -81,7 +75,7 @@ class MirrorMiddleware(Adviser):
             self.neardup.pages.follow(request)
             if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
-            if self._is_asked_about(request, ticket) and (advice := await self._advice(request)):
+            if self._is_asked_about(request, ticket) and (advice := await self._advice(request, before)):
                 return self._follow(request, ticket, advice)
         return None
 
@@ -92,21 +86,16 @@ class MirrorMiddleware(Adviser):
             return False
         return self.config.skip_start or not is_start(request)
 
-    async def _advice(self, request: Request) -> Advice | None:
-        """Return the advice of the first adviser that has any; None to send the request."""
-        for adviser in (*self.neardup.advisers, self):
-            advice = None
+    async def _advice(self, request: Request, before: list[str]) -> Advice | None:
+        """Return the advice of the first adviser that has any, or of the store; None to send the request."""
+        advice = None
+        for adviser in self.neardup.advisers:
             with self.neardup.handled(adviser, request.url):
-                advice = await adviser.advise(request)
-            if advice:
-                return None if self._tickets.is_doubted(request, advice) else advice
-        return None
-
-    async def advise(self, request: Request) -> Advice | None:
-        """Return the advice of the store, which is asked last."""
-        if not is_plain(request):
-            return None
-        return await self.neardup.access.ask(self._mirrors.advise, request.url, redirects(request)[0])
+                if advice := await adviser.advise(request):
+                    break
+        if not advice and is_plain(request):
+            advice = await self.neardup.ask(self._mirrors.advise, request.url, before)
+        return None if advice and self._tickets.is_doubted(request, advice) else advice
 
     def _follow(self, request: Request, ticket: Ticket, advice: Advice) -> Request | None:
         if advice.action == STOP:
@@ -138,25 +127,28 @@ class MirrorMiddleware(Adviser):
     # After a failed fetch
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        asked = Ticket.of(request).mirror_of
-        if asked and (response.status != 200 or (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])):
-            return self._restored(request, asked)
-        if response.status not in self.config.dead_http_codes or self._is_wanted(request, response.status):
-            return response
-        return await self._rescue(request, f"status {response.status}") or response
+        with self.neardup.handled(self, request.url):
+            asked, status = Ticket.of(request).mirror_of, response.status
+            if asked and (status != 200 or (isinstance(response, HtmlResponse) and get_meta_refresh(response)[1])):
+                return self._restored(request, asked)
+            if status in self.config.dead_http_codes and not self._is_wanted(request, status):
+                return await self._rescue(request, f"status {status}") or response
+        return response
 
     async def process_exception(self, request: Request, exception: Exception) -> Request | None:
         if isinstance(exception, AdvisedAgainst):
             return None
-        # The proxy itself may be dead.
-        is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")
-        ticket = Ticket.of(request)
-        if is_dead and (ticket.mirror_of or ticket.reason == STAND_IN):
-            self._tickets.note_gone(request.url, with_host=True)
-        if ticket.mirror_of:
-            return self._restored(request, ticket.mirror_of)
-        # A detour to a copy may fail with any error. Then the next copy is tried.
-        return await self._rescue(request, type(exception).__name__) if is_dead or ticket.dead_link else None
+        with self.neardup.handled(self, request.url):
+            # The proxy itself may be dead.
+            is_dead = isinstance(exception, DEAD) and not request.meta.get("proxy")
+            ticket = Ticket.of(request)
+            if is_dead and (ticket.mirror_of or ticket.reason == STAND_IN):
+                self._tickets.note_gone(request.url, with_host=True)
+            if ticket.mirror_of:
+                return self._restored(request, ticket.mirror_of)
+            if is_dead or ticket.dead_link:  # a detour to a copy may fail with any error: try the next copy
+                return await self._rescue(request, type(exception).__name__)
+        return None
 
     def _restored(self, request: Request, asked: str) -> Request:
         """Return the request that was replaced by a rule on hosts."""
@@ -174,17 +166,15 @@ class MirrorMiddleware(Adviser):
         )
 
     async def _rescue(self, request: Request, reason: str) -> Request | None:
-        """Return a request in place of a dead link; None without any, or if an error is handled."""
+        """Return a request in place of a dead link; None without any."""
         is_off = self.config.action == "audit" or not self.config.dead_http_codes
         if is_off or not is_plain(request) or not is_of_spider(request):
             return None
-        with self.neardup.handled(self, request.url):
-            if made := await self._in_place_of(request):
-                self.neardup.count("dead_links/redirected")
-                message = "Dead link (%(reason)s): %(made)s instead of %(request)s"
-                self._log(message, reason=reason, made=made, request=request)
-                return made
-        return None
+        if made := await self._in_place_of(request):
+            self.neardup.count("dead_links/redirected")
+            message = "Dead link (%(reason)s): %(made)s instead of %(request)s"
+            self._log(message, reason=reason, made=made, request=request)
+        return made
 
     async def _in_place_of(self, request: Request) -> Request | None:
         self._tickets.note_gone(request.url)
@@ -192,7 +182,7 @@ class MirrorMiddleware(Adviser):
         if ticket.reason == STAND_IN:  # the last resort
             return None
         dead, tried = ticket.dead_link or request.url, [*ticket.tried, ticket.url]
-        seen, others = await self.neardup.access.ask(self._others, dead, tried) or (0.0, [])
+        seen, others = await self.neardup.ask(self._others, dead, tried) or (0.0, [])
         for other in others if len(tried) <= MOST_TRIED else ():
             made = None if self._tickets.is_gone(other.url) else detour(request, other.url, DEAD_LINK, dead, tried)
             if made and self._may_follow(made, dead):
@@ -219,10 +209,10 @@ class MirrorMiddleware(Adviser):
 
     def _may_follow(self, request: Request, origin: str) -> bool:
         """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""
-        spider = self._crawler.spider
-        if self._offsite is None or spider is None or request.meta.get("allow_offsite"):
+        if not is_safe(request.url, origin) or request.meta.get("allow_offsite"):
             return is_safe(request.url, origin)
-        return is_safe(request.url, origin) and self._offsite.should_follow(request, spider)
+        offsite, spider = self._crawler.get_downloader_middleware(OffsiteMiddleware), self._crawler.spider
+        return not (offsite and spider) or offsite.should_follow(request, spider)
 
     def _log(self, message: str, **arguments: object) -> None:
         logger.debug(message, arguments, extra={"spider": self._crawler.spider})

@@ -61,31 +61,28 @@ class Page:
 
     def __init__(self, response: Response) -> None:
         request = response.request
-        self.ticket = Ticket.of(request) if request else Ticket(response.url)
-        self.referer = _referer(request) if request else ""
+        assert request  # as Scrapy sets it before the callback
+        self.ticket = Ticket.of(request)
+        self.referer = _referer(request)
         self.gives_one = False  # exactly one item, so that the URL of the response is the item's own
         self.gives_many = False  # several documents, so that the URL is linked to none of them
         self.is_unheld = False  # had content that is not held, so that its URLs are fetched again
         self.given: set[Signature] = set()  # the documents so far
-        before, reasons = redirects(request) if request else ([], [])
+        self.fetched: Fetch | None = None  # the fetch of the items, once it is made
+        before, reasons = redirects(request)
         # The URL of the response and the URLs that redirected to it, last redirect first.
-        self.all_urls = (response.url, *reversed(before)) if request else ()
-        self.urls = self.all_urls if request and is_plain(request) else ()  # which alone describe the request
+        self.all_urls = (response.url, *reversed(before))
+        self.urls = self.all_urls if is_plain(request) else ()  # which alone describe the request
         # A URL that returned a login page, an error page or a temporary redirect may return something else next time.
         is_lasting = all(reason in (301, 308) for reason in reasons)
         self._loose = self.urls if response.status >= 300 else () if is_lasting else self.urls[1:]
-        self._fetch: Fetch | None = None
 
     def has(self, document: Document) -> bool:
         """Return whether a document has the URL of this page, or one that redirected to it."""
         return not {document.url, *document.aliases}.isdisjoint(self.all_urls)
 
     def fetch(self, response: Response) -> Fetch:
-        """Return the fetch of the items, computed once."""
-        self._fetch = self._fetch or self._fetched(response)
-        return self._fetch
-
-    def _fetched(self, response: Response) -> Fetch:
+        """Return the fetch of the items."""
         encoding = response.encoding if isinstance(response, TextResponse) else None
         fetch = Fetch(place=response.url, body=response.body, encoding=encoding)
         if not self.urls:
@@ -167,7 +164,6 @@ class Pages:
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
-        self._access = neardup.access
         self._dedup = neardup.dedup
         self._pages: WeakKeyDictionary[Response, Page] = WeakKeyDictionary()
         # The response of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
@@ -223,10 +219,11 @@ class Pages:
 
     def fetch(self, item: ItemInHand) -> Fetch:
         """Return the fetch of an item; an empty one if it is unknown."""
-        if item.page is None or item.response is None:
+        page, clock = item.page, Clock(self._dedup.deliveries.started, time.time())
+        if page is None or item.response is None:
             return Fetch()
-        clock = Clock(self._dedup.deliveries.started, time.time())
-        return item.page.fetch(item.response)._replace(gives_one=item.page.gives_one, clock=clock)
+        page.fetched = page.fetched or page.fetch(item.response)
+        return page.fetched._replace(gives_one=page.gives_one, clock=clock)
 
     # The outcome of an item
 
@@ -243,8 +240,7 @@ class Pages:
         item = self._ended(response)
         if item and (claim := item.take_claim()):
             self._withdraw(claim)
-            if item.page:
-                item.page.is_unheld = True
+            self.fetch_again(item.page)
 
     def _ended(self, response: Response | None) -> ItemInHand | None:
         """Return the state of a signal's item, and mark the item as ended; None if the item is not followed."""
@@ -266,7 +262,7 @@ class Pages:
         """Commit the claim of an item."""
         if page:
             page.adapt(claim)
-        self._access.later(self._commit, claim, page)
+        self._neardup.later(self._commit, claim, page)
         self._note_commit(claim, page)
 
     def _commit(self, claim: Claim, page: Page | None) -> None:
@@ -290,12 +286,14 @@ class Pages:
 
     def _withdraw(self, claim: Claim) -> None:
         self._neardup.count("withdrawn")
-        self._access.later(claim.withdraw)
+        self._neardup.later(claim.withdraw)
 
     # Late documents, which passed while the store did not answer
 
     def _take_in_later(self, document: Document, page: Page | None) -> None:
         """Remember a document without a verdict, to claim it later. Drop the oldest if the texts exceed `MOST_LATE`."""
+        if page:
+            page.fetched = None  # the parsed page
         self.late.append((replace(document), page))  # a copy without the computed fields
         self._late_size += len(document.text)
         while self._late_size > MOST_LATE:
@@ -308,7 +306,7 @@ class Pages:
         claimed: list[tuple[Claim, Page | None]] = []
         if some:
             with self._neardup.handled(self, some[0][0].url):
-                await self._access.ask(self._claim_late, some, claimed)
+                await self._neardup.ask(self._claim_late, some, claimed)
         for late in some:
             self._take_in_later(*late)
         for claim, page in claimed:
@@ -346,7 +344,7 @@ class Pages:
             self._keep_fetching(*page.urls)
 
     def _keep_fetching(self, *urls: str) -> None:
-        self._access.later(self._dedup.visits.keep_fetching, Document(aliases=urls))
+        self._neardup.later(self._dedup.visits.keep_fetching, Document(aliases=urls))
 
     def follow(self, request: Request) -> None:
         """Note that the page in the Referer header of a request has a link to a new page, as no dupefilter stopped it.

@@ -23,14 +23,15 @@ from ..signature import Signature
 from ..stats import BY_DETECTOR, PREFIX, Stat
 from ..verdict import Verdict
 from . import item_judged
-from .extension import NearDup
+from .extension import FAILURES, NearDup
+from .observers import Warnings
 from .pages import ItemInHand, Page, Pages
-from .tickets import AFTER_ALL, RECHECK, disown
-from .warnings import Warnings
-from .workers import FAILURES, pause
+from .tickets import AFTER_ALL, RECHECK, Ticket, disown
+from .workers import pause
 
 logger = logging.getLogger(__name__)
 
+NO_TICKET = Ticket("")
 SHOWN = 3  # drops that are logged at INFO, so that a wrong role of a field is noticed
 _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
 
@@ -60,8 +61,7 @@ class ItemOrigins:
         return cls(NearDup.from_crawler(crawler).pages)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        held: list[Any] = []
-        count = 0
+        first, count = None, 0
         try:
             async for output in result:
                 if isinstance(output, Request):
@@ -70,18 +70,18 @@ class ItemOrigins:
                     self._pages.note_origin(output, response)
                     count += 1
                     if count == 1:
-                        held = [output]
+                        first = output
                         continue
-                    if held:
-                        yield held.pop()
+                    if count == 2:
+                        yield first
                 yield output
         except (Exception, CancelledError):
-            for item in held:
-                yield item
+            if count == 1:
+                yield first
             raise
-        for item in held:
+        if count == 1:
             self._pages.page(response).gives_one = True
-            yield item
+            yield first
 
     def process_item(self, item: Any) -> Any:
         self._pages.begin(item)
@@ -94,7 +94,6 @@ class NearDupPipeline:
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
         self._config = neardup.config
-        self._access = neardup.access
         self._pages = neardup.pages
         self._untaggable: set[type] = set()
         self._told: set[type] = set()  # whose roles were logged
@@ -125,7 +124,6 @@ class NearDupPipeline:
                 self.neardup.count("no_text")
                 self._pages.fetch_again(in_hand.page)
             if claim:
-                await self._adjust(claim, in_hand.page)
                 self._count(claim)
             self._warnings.note(item, document, claim)
         except Exception:  # no error of ours or of a detector may lose the item
@@ -150,17 +148,16 @@ class NearDupPipeline:
         """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
         await self.neardup.workers.prepare(document)
         try:
-            claim, moment = await self._access.claim(document), PAUSES[0]
+            claim, moment = await self.neardup.claim(document), PAUSES[0]
             while claim.is_early:
                 if claim.rival:
-                    await self._access.settled(claim.rival)
+                    await self.neardup.settled(claim.rival)
                 else:
                     await pause(moment)
                     moment = min(2 * moment, PAUSES[1])
-                claim = await self._access.claim(document)
+                claim = await self.neardup.claim(document)
             in_hand.claim = claim
-            if claim.match and self._config.revisit == "keep":
-                await self._adjust_by_run(claim, claim.match.signature)
+            await self._adjust(claim, in_hand.page)
         except FAILURES as error:
             in_hand.claim, in_hand.late = None, document
             self.neardup.pass_unjudged(error)
@@ -169,18 +166,45 @@ class NearDupPipeline:
 
     # The verdict in the light of the run and of the page
 
-    async def _adjust_by_run(self, claim: Claim, document: Signature) -> None:
+    async def _adjust(self, claim: Claim, page: Page | None) -> None:
+        """Adjust the verdict on an item to the earlier items of the run and of its page.
+
+        Also count rescued dead links, and wrong skips that a recheck found.
+        """
+        document, is_by_run = (claim.match or claim).signature, self._config.revisit == "keep"
+        is_further, is_again = bool(page and page.given), bool(page and document in page.given)
+        ticket = page.ticket if page and not is_further else NO_TICKET  # which concerns the first item
+        if page:
+            page.given.add(document)
+        is_stand_in = ticket.reason == AFTER_ALL or bool(ticket.dead_link)
+        if claim.match and (is_by_run or is_stand_in):
+            await self._adjust_to_run(claim, document, is_by_run=is_by_run, is_stand_in=is_stand_in)
+        if claim.match and ticket.dead_link:
+            dead = await self.neardup.ask(self.neardup.dedup.store.resolve, ticket.dead_link)
+            if dead and dead.signature is document:
+                self.neardup.count("dead_links/rescued")
+        if ticket.reason == RECHECK and claim.verdict.status == "unique":
+            self.neardup.tickets.fail(ticket)
+        if is_again and not is_by_run:  # a text twice on one page is no revisit
+            claim.verdict = replace(claim.verdict, status="duplicate")
+        if page and is_further and page.has(claim.document):
+            claim.verdict = replace(claim.verdict, changed=False)
+            page.gives_many = page.gives_many or not is_again
+
+    async def _adjust_to_run(self, claim: Claim, document: Signature, *, is_by_run: bool, is_stand_in: bool) -> None:
         """Make the first item of the run that repeats a held document a revisit, and further ones duplicates.
 
-        With another NEARDUP_REVISIT than "keep", verdicts do not depend on the run.
+        With another NEARDUP_REVISIT than "keep", only what was fetched in place of an original becomes a revisit. It
+        takes the place of the original if the original's own URL was not the last to return the content.
         """
         while other := self._delivering.get(document):
-            await self._access.settled(other)
+            await self.neardup.settled(other)
         self._delivering[document] = claim
+        deliveries = self.neardup.dedup.deliveries
         try:
             # An item of a preferred host is not dropped for an item of another host.
-            by_own_host = claim.document.url in self.neardup.dedup.matcher.preference
-            is_delivered = await self._is_delivered(document, by_own_host=by_own_host)
+            by_own_host = is_by_run and claim.document.url in self.neardup.dedup.matcher.preference
+            is_delivered = await self.neardup.ask(partial(deliveries.is_delivered, document, by_own_host=by_own_host))
         except BaseException:  # no other claim may wait for this one
             del self._delivering[document]
             raise
@@ -188,46 +212,10 @@ class NearDupPipeline:
             del self._delivering[document]
         else:
             claim.when_settled(partial(self._delivering.pop, document))
-        claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
-
-    async def _adjust(self, claim: Claim, page: Page | None) -> None:
-        """Adjust the verdict on an item whose page had earlier items, or was fetched in place of the original.
-
-        Also count rescued dead links, and wrong skips that a recheck found.
-        """
-        if page is None:
-            return
-        document, ticket = (claim.match or claim).signature, page.ticket
-        is_first, is_again = not page.given, document in page.given
-        page.given.add(document)
-        if is_first:
-            if claim.match and (ticket.dead_link or ticket.reason == AFTER_ALL):
-                await self._adjust_stand_in(claim, document, ticket.dead_link)
-            if ticket.reason == RECHECK and claim.verdict.status == "unique":
-                self.neardup.tickets.fail(ticket)
-            return
-        if is_again and self._config.revisit != "keep":  # a text twice on one page is no revisit
-            claim.verdict = replace(claim.verdict, status="duplicate")
-        if page.has(claim.document):
-            claim.verdict = replace(claim.verdict, changed=False)
-            page.gives_many = page.gives_many or not is_again
-
-    async def _adjust_stand_in(self, claim: Claim, document: Signature, dead_link: str | None) -> None:
-        """Make a copy that was fetched in place of its original a revisit, unless the run has the content already.
-
-        If the original's own URL was not the last to return the content, the copy takes the place of the original.
-        """
-        dedup, ask = self.neardup.dedup, self._access.ask
-        if not await self._is_delivered(document):
-            claim.verdict = replace(claim.verdict, status="revisit")
-            claim.is_successor = bool(await ask(dedup.deliveries.is_deserted, document))
-        dead = await ask(dedup.store.resolve, dead_link) if dead_link else None
-        if dead and dead.signature is document:
-            self.neardup.count("dead_links/rescued")
-
-    async def _is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
-        deliveries = self.neardup.dedup.deliveries
-        return bool(await self._access.ask(partial(deliveries.is_delivered, document, by_own_host=by_own_host)))
+        if is_by_run or not is_delivered:
+            claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
+        if is_stand_in and not is_delivered:
+            claim.is_successor = bool(await self.neardup.ask(deliveries.is_deserted, document))
 
     # What is done with the item
 

@@ -254,7 +254,7 @@ class Tickets:
         """Send a request for each missing document, unless another process has delivered the document meanwhile."""
         asked = list(self._waiting)
         with self._neardup.handled(self, "skipped requests, which are sent after all"):
-            for document in await self._neardup.access.ask(self._delivered, asked) or ():
+            for document in await self._neardup.ask(self._delivered, asked) or ():
                 self.let_go(document)
         self._is_asking = False
         for document in filter(self._waiting.__contains__, asked):
@@ -292,10 +292,12 @@ class Tickets:
         The share of rechecks is NEARDUP_RECHECK or, if it is larger, that of the advice. If NEARDUP_RECHECK is 0, no
         request is a recheck.
         """
-        reason, least = _reason(advice), self._neardup.config.recheck
+        relation = advice.rule and advice.rule.relation
+        reason = repr((relation.sites, relation.shape) if relation else advice.url)  # the rule, or the original
         if reason in self._failed:
             return True
-        share = max(least, advice.recheck) if least and advice.action == SKIP else 0.0
+        least = self._neardup.config.recheck if advice.action == SKIP else 0.0
+        share = max(least, advice.recheck) if least else 0.0
         if not is_in_share(request.url, self._neardup.dedup.store.run, share):
             return False
         self._neardup.count("requests/rechecked")
@@ -330,12 +332,6 @@ def _ticket_for(request: Request, reason: str) -> Ticket:
     if ticket.url != request.url:
         ticket = Ticket(request.url, inherited=ticket.inherited)
     return ticket._replace(reason=reason)
-
-
-def _reason(advice: Advice) -> str:
-    """Return the reason for a skip: the rule, or the original of a known copy."""
-    relation = advice.rule and advice.rule.relation
-    return repr((relation.sites, relation.shape) if relation else advice.url)
 
 
 def _place(url: str) -> str:

@@ -1,25 +1,36 @@
-"""Warn of results that suggest a wrong setting or a lost item, once for each problem in a crawl.
+"""Observe the verdicts of a crawl: warn of what looks wrong, and write the feed of dropped items.
 
-The memory for the counters is bounded, however long a crawl runs.
+Warnings suggest a wrong setting or a lost item, and come once for each problem in a crawl. The memory for the counters
+is bounded, however long a crawl runs.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
+from itemadapter import ItemAdapter
+from scrapy.crawler import Crawler
+from scrapy.extensions.feedexport import FeedExporter
+from scrapy.settings import BaseSettings
+from scrapy.signalmanager import SignalManager
 from scrapy.utils.datatypes import LocalCache
 
-from ..deduplicator import Claim
-from ..document import Document
 from ..facts import name_of
 from ..items import has_text_in
 from ..matching.siblings import same_title
-from ..settings import Config
+from ..settings import TAG_FIELD, Config, ConfigError
+from ..stats import Stat
 from ..text.main_text import squeeze
 from ..text.urls import host
-from ..verdict import named
+from ..verdict import Verdict, named
+
+if TYPE_CHECKING:
+    from ..deduplicator import Claim
+    from ..document import Document
 
 logger = logging.getLogger(__name__)
 
@@ -48,29 +59,26 @@ class Warnings:
         self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")
         if config.url_field != Config().url_field:
             self._missing[config.url_field] = "NEARDUP_URL_FIELD"
-        self._of_items = [self._of_textless, self._of_missing, self._of_homeless]
-        self._of_claims = [self._of_few_originals, self._of_titles, self._of_lone_facts]
+        self._checks: list[Callable[[Any, Document | None, Claim | None], str]] = [
+            *(self._of_textless, self._of_missing, self._of_homeless),
+            *(self._of_few_originals, self._of_titles, self._of_lone_facts),
+        ]
 
     def note(self, item: Any, document: Document | None, claim: Claim | None) -> None:
         """Count an item. Items without a verdict count too."""
         self._items += 1
-        self._of_items = [check for check in self._of_items if not _warn(check(item, document))]
-        if claim:
-            self.note_claim(claim)
-
-    def note_claim(self, claim: Claim) -> None:
-        """Count a document with a verdict."""
-        self._documents += 1
-        self._of_claims = [check for check in self._of_claims if not _warn(check(claim))]
+        self._documents += claim is not None
+        for check in [*self._checks]:
+            if warning := check(item, document, claim):
+                self._checks.remove(check)
+                logger.warning("%s", warning)
 
     def end(self) -> None:
         """Warn if a crawl with few items ends, and none of them had text."""
         if 0 < self._textless == self._items < ITEMS:
-            _warn(self._without_text("All"))
+            logger.warning("%s", self._without_text("All"))
 
-    # Of items
-
-    def _of_textless(self, item: Any, document: Document | None) -> str:
+    def _of_textless(self, item: Any, document: Document | None, claim: Claim | None) -> str:
         self._textless += not (document and document.lines)
         return self._without_text("Most") if _is_most(self._textless, self._items) else ""
 
@@ -81,14 +89,14 @@ class Warnings:
             " fills, and whether NEARDUP_FIELDS names the fields with the text"
         )
 
-    def _of_missing(self, item: Any, document: Document | None) -> str:
+    def _of_missing(self, item: Any, document: Document | None, claim: Claim | None) -> str:
         self._missing = {name: by for name, by in self._missing.items() if not has_text_in(item, name)}
         if self._items != ITEMS or not self._missing:
             return ""
         fields = ", ".join(f"{name!r} ({by})" for name, by in self._missing.items())
         return f"None of {ITEMS} items has the field {fields}. Check the name in the setting"
 
-    def _of_homeless(self, item: Any, document: Document | None) -> str:
+    def _of_homeless(self, item: Any, document: Document | None, claim: Claim | None) -> str:
         self._located += document is not None
         if document is None or document.has_own_url:
             return ""
@@ -101,12 +109,10 @@ class Warnings:
             " their URL, name it in NEARDUP_URL_FIELD"
         )
 
-    # Of verdicts
-
-    def _of_lone_facts(self, claim: Claim) -> str:
-        if claim.apart is None:
+    def _of_lone_facts(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+        if not document or not claim or claim.apart is None:
             return ""
-        document, (other, fact) = claim.document, claim.apart
+        other, fact = claim.apart
         self._lone[fact] += 1
         if not _is_most(self._lone[fact], self._documents):
             return ""
@@ -118,9 +124,9 @@ class Warnings:
             " NEARDUP_IGNORE_FIELDS"
         )
 
-    def _of_titles(self, claim: Claim) -> str:
-        document, original = claim.document, claim.match.signature if claim.match else None
-        if original is None or claim.verdict.status != "duplicate" or not (document.title and original.title):
+    def _of_titles(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+        original = claim.match.signature if claim and claim.match and claim.verdict.status == "duplicate" else None
+        if not document or not original or not (document.title and original.title):
             return ""
         self._compared += 1
         self._others += not (is_same := same_title(original.title, document.title))
@@ -132,14 +138,14 @@ class Warnings:
             f" ({original.url}). Check whether these two pages have the same content. If not, raise NEARDUP_RESEMBLANCE"
         )
 
-    def _of_few_originals(self, claim: Claim) -> str:
-        name, original = host(claim.document.url or ""), claim.verdict.duplicate_of
-        if not name:
+    def _of_few_originals(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+        name = host(document.url) if document and document.url else ""
+        if not claim or not name:
             return ""
         if (counts := self.hosts.get(name)) is None:
             counts = self.hosts[name] = Counter()
         counts[""] += 1
-        if claim.verdict.status == "duplicate" and original:
+        if claim.verdict.status == "duplicate" and (original := claim.verdict.duplicate_of):
             counts[original] += 1
             for each, _ in counts.most_common()[ORIGINALS // 2 :] if len(counts) > ORIGINALS else ():
                 del counts[each]
@@ -156,12 +162,6 @@ class Warnings:
         )
 
 
-def _warn(warning: str) -> bool:
-    if warning:
-        logger.warning("%s", warning)
-    return bool(warning)
-
-
 def _is_most(part: int, count: int) -> bool:
     return count >= ITEMS and 2 * part > count
 
@@ -169,3 +169,58 @@ def _is_most(part: int, count: int) -> bool:
 def _shown(title: str) -> str:
     title = squeeze(title)
     return repr(title[:_SHOWN] + "…" * (len(title) > _SHOWN))
+
+
+class DroppedFeed:
+    """Writes dropped items with their verdicts to the feed URI in NEARDUP_DROPPED."""
+
+    def __init__(self, crawler: Crawler, uri: str, count: Callable[[Stat], object]) -> None:
+        """Open the feed. Raise ConfigError if Scrapy has no storage or format for its URI."""
+        assert crawler.spider
+        self._spider, self._count = crawler.spider, count
+        self._is_failing = False
+        try:
+            self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
+            self._exporter.open_spider(self._spider)
+        except Exception as error:  # a storage may raise anything for an invalid URI
+            allowed = "a feed URI with a scheme in FEED_STORAGES and a file extension in FEED_EXPORTERS"
+            raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed: {error!r}; allowed is {allowed}") from error
+
+    def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
+        """Write a dropped item. Items that can't be written are counted, and the first error is logged."""
+        try:
+            self._exporter.item_scraped(self._row(item, url, verdict), self._spider)
+        except Exception as error:  # neither a full disk nor a value in the item may harm the crawl
+            self._count("errors")
+            if not self._is_failing:
+                self._is_failing = True
+                logger.error("Dropped items can't be written to NEARDUP_DROPPED: %r", error)
+
+    async def close(self) -> None:
+        """Finish the feed, and store it at its URI."""
+        await self._exporter.close_spider(self._spider)
+
+    def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
+        """Return the fields of an item, as in the feed of items, and the tag with the URL."""
+        adapter = ItemAdapter(item)
+        row = {
+            name: adapter.get_field_meta(name).get("serializer", lambda each: each)(adapter[name]) for name in adapter
+        }
+        return {**row, TAG_FIELD: {"url": url, **verdict.tag()}}
+
+
+class _CrawlerOfOneFeed:
+    """Imitates a crawler with the feed of dropped items as its only feed.
+
+    It has signals of its own, so that signal handlers for the crawl's feeds do not see this feed.
+    """
+
+    def __init__(self, crawler: Crawler, uri: str) -> None:
+        self._crawler = crawler
+        format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
+        feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file
+        self.settings = BaseSettings({**crawler.settings, "FEEDS": {uri: feed}, "FEED_URI": None})
+        self.signals = SignalManager(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._crawler, name)
