@@ -35,7 +35,6 @@ def add_dedupe(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-o", "--output", required=True, metavar="OUT", help="write the kept rows to OUT; - for standard output")
     add("--duplicates", metavar="FILE", help="write each dropped row to FILE, with the reason")
-    add("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
     text = "the number of processes that read rows and compute fingerprints; 0 or 1: only this process; the result does"
     text += " not depend on N (default: 1; for feeds above 16 MB half of the cores, for WARC all, up to 8)"
     add("--workers", type=options.whole, metavar="N", help=text)
@@ -101,8 +100,7 @@ def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
 
 def _config(opts: argparse.Namespace, settings: BaseSettings, feeds: Feeds) -> Config:
     # Not the project's store: that belongs to its crawls.
-    config = options.with_fields(replace(options.read_config(opts, settings), store=opts.store), opts, feeds.kind)
-    return replace(config, detectors=opts.detectors) if opts.detectors else config
+    return options.with_fields(replace(options.read_config(opts, settings), store=opts.store), opts, feeds.kind)
 
 
 class Job:

@@ -215,5 +215,6 @@ def through(feeds: Feeds, batches: Iterable[T]) -> Iterator[T]:
     """Yield rows, or batches of rows, that are read from `feeds`, and show a bar with bytes, rate and time left."""
     with tqdm(total=feeds.size or None, unit="B", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
         for batch in batches:
-            bar.update(feeds.at - bar.n)
+            if not bar.disable:
+                bar.update(feeds.at - bar.n)
             yield batch
