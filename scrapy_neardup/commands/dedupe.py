@@ -48,9 +48,8 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
       scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
 
     The ending of a name is its format: JSON lines, a JSON array, CSV, Parquet (pip install 'scrapy-neardup[parquet]')
-    or WARC. OUT may have another format than the feeds, but Parquet and WARC are written only from feeds of the same
-    format. Rows without text are kept. Unreadable rows are left out, and the first ten are reported. The exit code is
-    then 1.
+    or WARC. OUT may have another format, except Parquet and WARC. Rows without text are kept. Unreadable rows are left
+    out, and the first ten are reported. The exit code is then 1.
     """
     outputs = {"the_output": opts.output, "the_file_of_duplicates": opts.duplicates}
     options.check_apart(the_store=opts.store, a_feed=opts.feeds, **outputs, the_result="-" if opts.json else None)

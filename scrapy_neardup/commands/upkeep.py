@@ -191,8 +191,7 @@ def run_import(opts: argparse.Namespace, settings: BaseSettings) -> None:
       scrapy neardup import monday.jsonl tuesday.jsonl.gz --store merged.sqlite
 
     Documents that the store holds stay. If the store and a file know the same URL, the later visit is kept. Rows of
-    runs that the store has forgotten are not imported. If the command was stopped, run it again: rows are imported
-    once.
+    runs that the store has forgotten are not imported. Rows are imported once, however often the command is run.
     """
     config = with_store(opts, settings, exists=False)
     if not (opts.store or settings.get("NEARDUP_STORE")):

@@ -77,15 +77,10 @@ class LabelledSet:
     """The documents by id, in file order. The id is not among their fields."""
     labels: Mapping[Pair, str]
 
-    @staticmethod
-    def files(folder: str) -> tuple[str, str]:
-        """Return the paths of docs.jsonl and pairs.jsonl in a folder, each with .gz if only the gzipped file exists."""
-        return _existing(Path(folder, "docs.jsonl")), _existing(Path(folder, "pairs.jsonl"))
-
     @classmethod
     def load(cls, folder: str) -> LabelledSet:
         """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label). Raise FeedError for an invalid row."""
-        docs, pairs = cls.files(folder)
+        docs, pairs = (_existing(Path(folder, name)) for name in ("docs.jsonl", "pairs.jsonl"))
         rows: dict[Any, dict[str, Any]] = {}
         for row in Feeds([docs]).rows():
             if rows.setdefault(_id(row, "id", docs), row.data) is not row.data:
