@@ -54,7 +54,9 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
     outputs = {"the_output": opts.output, "the_file_of_duplicates": opts.duplicates}
     options.check_apart(the_store=opts.store, a_feed=opts.feeds, **outputs, the_result="-" if opts.json else None)
     feeds, bad = Feeds(opts.feeds), options.BadRows()
-    config = _config(opts, settings, feeds)
+    # Not the project's store: that belongs to its crawls.
+    stored = options.with_store(opts, settings, exists=False) if opts.store else Config.from_settings(settings)
+    config = options.with_fields(replace(stored, store=opts.store), opts, feeds.kind)
     # Ever more objects are made, and hardly a circle of them. This saves a fifth of the time.
     gc.set_threshold(RARELY)
     gc.freeze()
@@ -95,11 +97,6 @@ def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
     useful = min(cores if feeds.kind is Warc else cores // 2, MOST) if feeds.size > WORTH else 1
     workers = useful if opts.workers is None else opts.workers
     return int(workers) if workers > 1 else 0
-
-
-def _config(opts: argparse.Namespace, settings: BaseSettings, feeds: Feeds) -> Config:
-    # Not the project's store: that belongs to its crawls.
-    return options.with_fields(replace(options.read_config(opts, settings), store=opts.store), opts, feeds.kind)
 
 
 class Job:
