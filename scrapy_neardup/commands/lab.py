@@ -17,8 +17,7 @@ from ..document import Document
 from ..feeds import FORMATS, FeedError, json_text, row_id, telling, writing
 from ..matching.evidence import Rule
 from ..papers.som import MissingExtraError, som_clusters
-from ..quality.evaluation import calibrate, evaluate, warm_up
-from ..quality.labels import MODES, LabelledSet
+from ..quality.evaluation import MODES, LabelledSet, calibrate, evaluate, warm_up
 from ..quality.shingle_clusters import shingle_clusters
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
