@@ -136,7 +136,7 @@ def _explain_rule(mirrors: Mirrors, url: str, is_mirror: bool) -> dict[str, Any]
 
 
 def _hint(url: str) -> str:
-    return "" if "://" in url else "; there is no such file, and a URL begins with http:// or https://"
+    return "" if is_url(url) else "; a URL begins with http:// or https://, and a file is compared with another"
 
 
 def _described_other(other: Alternative) -> dict[str, Any]:
