@@ -21,8 +21,7 @@ from typing import Any
 
 from peers import Peer, characters, datasketch, rensa, simhash, text_dedup_clusters
 
-from scrapy_neardup.quality.evaluation import decide, warm_up
-from scrapy_neardup.quality.labels import MODES, Cluster, LabelledSet, Partition
+from scrapy_neardup.quality.evaluation import MODES, Cluster, LabelledSet, Partition, decide, warm_up
 from scrapy_neardup.settings import DEFAULT_DETECTORS, Config
 
 Rows = Mapping[Any, Mapping[str, Any]]

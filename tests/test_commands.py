@@ -74,7 +74,7 @@ def test_scripts_may_use_other_words(held: Path) -> None:
 @pytest.mark.parametrize(
     ("verb", "options"),
     [
-        ("dedupe", "--output --duplicates --detectors --text-field --id-field --url-field --store --workers"),
+        ("dedupe", "--output --duplicates --text-field --id-field --url-field --store --workers"),
         ("explain", "--store --json"),
         ("stats", "--runs --check --store --json"),
         ("judge", "--texts"),
@@ -147,7 +147,7 @@ def test_dedupe_with_other_fields(tmp_path: Path) -> None:
 
 
 def test_dedupe_with_other_detectors(folder: Path) -> None:
-    succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--detectors", "exact", "--id-field", "row")
+    succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "-s", "NEARDUP_DETECTORS=exact", "--id-field", "row")
     assert ids(folder / "out.jsonl", "row") == ["a", "b", "c", "e", "g"]
 
 
@@ -237,7 +237,7 @@ def test_clusters_of_one_size_come_by_their_url(tmp_path: Path) -> None:
     assert [cluster["original"] for cluster in told] == [f"http://a.example/{n}" for n in sorted(numbers)]
 
 
-def test_clusters_are_chosen_and_sorted(tmp_path: Path) -> None:
+def test_clusters_are_sorted(tmp_path: Path) -> None:
     near = " ".join([*text(2).split()[:190], *["ten", "words", "which", "this", "text", "has", "alone", "now"]])
     texts = {"a.example/1": text(1), "b.example/1": text(1), "a.example:8080/2": text(2), "c.example/2": near}
     longer = {f"{host}.example/3": text(3) + " " + text(4) for host in "de"}
@@ -246,13 +246,11 @@ def test_clusters_are_chosen_and_sorted(tmp_path: Path) -> None:
     )
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
     for options, wanted in (
-        ("--host b.example", [1]), ("--host a.example", [1, 2]), ("--host a.example:8080", [2]),
-        ("--host x.example", []),
-        ("--sort resemblance", [2, 1, 3]),
+        ("--sort resemblance", [2, 1, 3]), ("--sort copies", [1, 2, 3]),
     ):  # fmt: skip
         made = succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--json", *options.split())
         found = [int(cluster["original"][-1]) for cluster in json.loads(made.stdout)]
-        assert (sorted(found) if "--host" in options else found) == wanted, options
+        assert found == wanted, options
 
 
 def test_explain_a_copy(held: Path) -> None:
@@ -261,11 +259,8 @@ def test_explain_a_copy(held: Path) -> None:
     assert (told["status"], told["duplicate_of"]) == ("copy", "http://a.example/1")
     assert told["evidence"]["resemblance"] > 0.8
     assert [(other["url"], other["known_by"]) for other in told["others"]] == [("http://a.example/1", "original")]
-    thresholds = {"min_tokens": 20, "resemblance": 0.52, "length_ratio": 2.5, "missing_figures": 1.0}  # of 200 words
-    assert told["thresholds"] == thresholds
     shown = succeeded(held, *arguments).stdout
     assert "http://a.example/1" in shown
-    assert "thresholds\n  min_tokens               20\n  resemblance              0.52\n" in shown
     found = told["evidence"]["resemblance"]
     sentence = f"duplicate: resemblance {found}, needed 0.52; length ratio 1, allowed 2.5; found by "
     assert told["sentence"].startswith(sentence)
@@ -329,8 +324,9 @@ def test_explain_a_copy_of_an_original_with_others(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", [{"url": url, "text": text(1)} for url in urls])
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
     told = json.loads(succeeded(tmp_path, "explain", urls[1], "--store", "held.sqlite", "--json").stdout)
-    assert told["thresholds"]["resemblance"] < 0.52  # what is repeated already needs less
-    assert f"needed {told['thresholds']['resemblance']}; " in told["sentence"]
+    needed = re.search(r"needed ([\d.]+); ", told["sentence"])
+    assert needed
+    assert 0.4 < float(needed[1]) < 0.52  # what is repeated already needs less
 
 
 FIGURES = " ".join(f"item {n}" for n in range(100, 200))
@@ -383,7 +379,6 @@ def test_explain_two_files(tmp_path: Path, second: str, status: str) -> None:
     (tmp_path / "b.txt").write_text(second)
     told = json.loads(succeeded(tmp_path, "explain", "a.html", "b.txt", "--json").stdout)
     assert told["sentence"].startswith(f"{status}: ")
-    assert told["thresholds"]["min_tokens"] == 20
     assert set(told["documents"]) == {"a.html", "b.txt"}
     assert told["documents"]["a.html"]["tokens"] == 200
 

@@ -134,7 +134,7 @@ PARTICULAR = [
     ("dedupe in.jsonl -o pipe.jsonl", "pipe.jsonl: can't be written: not a regular file"),
     (f"{DEDUPE} --duplicates pipe.jsonl", "pipe.jsonl: can't be written: not a regular file"),
     (f"{DEDUPE} --id-field absent", "in.jsonl, line 1: there is no id field 'absent'"),
-    (f"{DEDUPE} --detectors simmhash", "not 'simmhash'; did you mean 'simhash'?"),
+    (f"{DEDUPE} -s NEARDUP_DETECTORS=simmhash", "not 'simmhash'; did you mean 'simhash'?"),
     (f"{DEDUPE} --duplicates", "argument --duplicates: expected one argument"),
     (f"{DEDUPE} --duplicates out.jsonl", "out.jsonl: can't be both the output and the file of duplicates"),
     (f"{DEDUPE} --duplicates in.jsonl", "in.jsonl: can't be both a feed and the file of duplicates"),

@@ -183,7 +183,7 @@ def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
     with Deduplicator.open(**before) as dedup:
         dedup.claim(Document(rows[0]["url"], rows[0]["text"])).commit()
     held = (tmp_path / "held.sqlite").read_bytes()
-    mine = ("--detectors", '[{"name": "imatch", "lexicon": "mine.lexicon"}]')
+    mine = ("-s", 'NEARDUP_DETECTORS=[{"name": "imatch", "lexicon": "mine.lexicon"}]')
     dedupe = ("dedupe", "in.jsonl", "-o", "out.jsonl")
     said = refused(tmp_path, *dedupe, "--store", "held.sqlite", *mine)
     assert "'imatch' was made as" in said

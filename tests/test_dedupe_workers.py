@@ -179,16 +179,18 @@ def test_what_a_detector_prints_harms_nothing(project: Path) -> None:
 @pytest.mark.parametrize(("count", "most"), [(10, 1), (300, 2), *slow((200, 1), (600, 3))])
 def test_no_more_processes_are_started_than_there_is_work_for(project: Path, count: int, most: int) -> None:
     write(project / "in.jsonl", [{"text": text(n, 30)} for n in range(count)])
-    succeeded(project, "dedupe", "in.jsonl", "-o", "out.jsonl", "--workers", "50", "--detectors", "odd.Counted")
+    succeeded(
+        project, "dedupe", "in.jsonl", "-o", "out.jsonl", "--workers", "50", "-s", "NEARDUP_DETECTORS=odd.Counted"
+    )
     assert 1 <= len(list(project.glob("process-*"))) <= most  # the last ones may end before they begin
     assert (project / "out.jsonl").read_bytes() == (project / "in.jsonl").read_bytes()
 
 
 def test_a_detector_that_can_not_be_sent_is_refused(project: Path) -> None:
-    made = neardup(project, *with_one(project, "an"), "2", "--detectors", "odd.Locked")
+    made = neardup(project, *with_one(project, "an"), "2", "-s", "NEARDUP_DETECTORS=odd.Locked")
     assert made.returncode == 2
     assert "NEARDUP_DETECTORS: 'odd' has to be sent to another process, but pickling fails" in made.stderr
-    succeeded(project, *with_one(project, "an"), "1", "--detectors", "odd.Locked")
+    succeeded(project, *with_one(project, "an"), "1", "-s", "NEARDUP_DETECTORS=odd.Locked")
 
 
 @pytest.mark.slow

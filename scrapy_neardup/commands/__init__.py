@@ -22,32 +22,17 @@ from .terminal import Ended, StdoutError, ending_on_signals, prepare, shown, wat
 PROGRAM = "scrapy neardup"
 
 GROUPS = {
-    "Work on feeds": {"dedupe": ("dedupe", "remove duplicates from feeds")},
+    "Work on feeds": {"dedupe": "dedupe"},
     "Look into a store": {
-        "explain": ("explain", "explain why a page is a duplicate or not, or compare two pages"),
-        "clusters": ("look", "list originals with their copies"),
-        "report": ("look", "write a report on a store as one HTML page"),
-        "changes": ("look", "list the pages that are new, changed, moved or gone"),
-        "mirrors": ("look", "list the hosts that mirror each other"),
-        "stats": ("look", "count what a store holds, list its runs, or check its rows"),
+        "explain": "explain",
+        **dict.fromkeys(("clusters", "report", "changes", "mirrors", "stats"), "look"),
     },
-    "Decide": {
-        "judge": ("upkeep", "remember that two pages are the same, or different"),
-        "forget": ("upkeep", "remove documents and URLs from a store"),
-    },
-    "Move a store, find mistakes": {
-        "export": ("upkeep", "write a store as JSON lines"),
-        "import": ("upkeep", "read an export into a store"),
-        "doctor": ("doctor", "check versions, settings and the store of a project"),
-    },
-    "Measure and tune": {
-        "lab evaluate": ("lab", "measure precision and recall on labelled documents"),
-        "lab calibrate": ("lab", "find thresholds for a target precision"),
-        "lab lexicon": ("lab", "build an I-Match lexicon from feeds"),
-        "lab cluster": ("lab", "cluster the documents of feeds, as a batch"),
-    },
+    "Decide": {"judge": "upkeep", "forget": "upkeep"},
+    "Move a store, find mistakes": {"export": "upkeep", "import": "upkeep", "doctor": "doctor"},
+    "Measure and tune": {f"lab {verb}": "lab" for verb in ("evaluate", "calibrate", "lexicon", "cluster")},
 }
-VERBS = {verb: module for group in GROUPS.values() for verb, (module, _) in group.items()}
+"""The module of each verb."""
+VERBS = {verb: module for group in GROUPS.values() for verb, module in group.items()}
 OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # words that scripts may use
 INTERRUPTED = 130  # the exit code of a process that SIGINT ended
 
@@ -56,7 +41,7 @@ def overview() -> str:
     """Return the short help: the verbs in groups."""
     lines = [f"usage: {PROGRAM} VERB [options]"]
     for group, verbs in GROUPS.items():
-        lines += ["", group, *(f"  {verb:15} {text}" for verb, (_, text) in verbs.items())]
+        lines += ["", group, *(f"  {verb:15} {_help(verb)[0]}" for verb in verbs)]
     return "\n".join([*lines, "", f"`{PROGRAM} VERB --help` shows the options of a verb, and an example."])
 
 
@@ -113,8 +98,8 @@ class Command(ScrapyCommand):
         """Return the parser of a verb. It takes Scrapy's global options too, and those that other verbs have."""
         from .options import add_store
 
-        add, run = _functions(verb)
-        what, _, more = cleandoc(run.__doc__ or "").partition("\n\n")
+        add, _ = _functions(verb)
+        what, more = _help(verb)
         parser = VerbParser(
             prog=f"{PROGRAM} {verb}",
             description=what,
@@ -173,6 +158,12 @@ class VerbParser(argparse.ArgumentParser):
 def _functions(verb: str) -> tuple[Any, Any]:
     module, name = import_module(f".{VERBS[verb]}", __name__), verb.split()[-1]
     return getattr(module, f"add_{name}", lambda parser: None), getattr(module, f"run_{name}")
+
+
+def _help(verb: str) -> tuple[str, str]:
+    """Return what a verb does, and the rest of its help."""
+    what, _, more = cleandoc(_functions(verb)[1].__doc__ or "").partition("\n\n")
+    return what, more
 
 
 def _refused(verb: str | None, why: object) -> int:

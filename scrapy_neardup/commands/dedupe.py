@@ -35,7 +35,6 @@ def add_dedupe(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-o", "--output", required=True, metavar="OUT", help="write the kept rows to OUT; - for standard output")
     add("--duplicates", metavar="FILE", help="write each dropped row to FILE, with the reason")
-    add("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
     text = "the number of processes that read rows and compute fingerprints; 0 or 1: only this process; the result does"
     text += " not depend on N (default: 1; for feeds above 16 MB half of the cores, for WARC all, up to 8)"
     add("--workers", type=options.whole, metavar="N", help=text)
@@ -49,14 +48,15 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
       scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
 
     The ending of a name is its format: JSON lines, a JSON array, CSV, Parquet (pip install 'scrapy-neardup[parquet]')
-    or WARC. OUT may have another format than the feeds, but Parquet and WARC are written only from feeds of the same
-    format. Rows without text are kept. Unreadable rows are left out, and the first ten are reported. The exit code is
-    then 1.
+    or WARC. OUT may have another format, except Parquet and WARC. Rows without text are kept. Unreadable rows are left
+    out, and the first ten are reported. The exit code is then 1.
     """
     outputs = {"the_output": opts.output, "the_file_of_duplicates": opts.duplicates}
     options.check_apart(the_store=opts.store, a_feed=opts.feeds, **outputs, the_result="-" if opts.json else None)
     feeds, bad = Feeds(opts.feeds), options.BadRows()
-    config = _config(opts, settings, feeds)
+    # Not the project's store: that belongs to its crawls.
+    stored = options.with_store(opts, settings, exists=False) if opts.store else Config.from_settings(settings)
+    config = options.with_fields(replace(stored, store=opts.store), opts, feeds.kind)
     # Ever more objects are made, and hardly a circle of them. This saves a fifth of the time.
     gc.set_threshold(RARELY)
     gc.freeze()
@@ -97,12 +97,6 @@ def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
     useful = min(cores if feeds.kind is Warc else cores // 2, MOST) if feeds.size > WORTH else 1
     workers = useful if opts.workers is None else opts.workers
     return int(workers) if workers > 1 else 0
-
-
-def _config(opts: argparse.Namespace, settings: BaseSettings, feeds: Feeds) -> Config:
-    # Not the project's store: that belongs to its crawls.
-    config = options.with_fields(replace(options.read_config(opts, settings), store=opts.store), opts, feeds.kind)
-    return replace(config, detectors=opts.detectors) if opts.detectors else config
 
 
 class Job:

@@ -17,13 +17,13 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import inside_project
 
 from .. import native
+from ..crawl import default_store
 from ..detectors.detector import build_detectors
 from ..settings import Config, ConfigError
 from ..stats import plural
-from ..store import Store, StoreError, is_server, named, open_store
+from ..store import Store, StoreError, check_kind, is_server, named, open_store
 from ..store.local.database import check_file
 from .look import died
-from .options import with_store
 from .terminal import answer, fields
 
 US = "scrapy-neardup"
@@ -98,7 +98,7 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
         what = "there is no Scrapy project here, so no settings and no store were checked"
         yield Advice("note", what, "run doctor in the folder of scrapy.cfg, or name a store with --store")
         return
-    yield from _on_store(opts, config, settings.get("JOBDIR"))
+    yield from _on_store(opts, settings, config)
 
 
 # The settings of the project
@@ -209,37 +209,26 @@ def _is(found: Any, component: str) -> bool:
 # The store
 
 
-def _on_store(opts: argparse.Namespace, config: Config, job: str | None) -> Iterator[Advice]:
-    # The default namespace is looked at in place of one with `{spider}`.
-    namespace = "" if "{spider}" in config.namespace else config.namespace
-    names = BaseSettings({"NEARDUP_STORE": config.store, "NEARDUP_NAMESPACE": namespace, "JOBDIR": job})
+def _on_store(opts: argparse.Namespace, settings: BaseSettings, config: Config) -> Iterator[Advice]:
+    address = str(opts.store or config.store or default_store(settings))
+    to_do = f"name another store with {'--store' if opts.store else 'NEARDUP_STORE'}"
     try:
-        found = with_store(opts, names, exists=False)
-    except (ConfigError, StoreError) as error:
-        yield Advice("error", str(error), f"name another store with {'--store' if opts.store else 'NEARDUP_STORE'}")
-        return
-    address = str(found.store)
-    if not is_server(address) and not os.path.exists(address):
-        yield _on_missing(address, by_hand=bool(opts.store), in_data_folder=not config.store)
-        return
-    try:
-        with closing(open_store(address, build_detectors(config), namespace=found.namespace, run=None)) as store:
-            yield from _on_contents(named(address), store)
+        check_kind(address)
+        if is_server(address) or os.path.exists(address):
+            to_do = SERVER if is_server(address) else FILE
+            # The default namespace is looked at in place of one with `{spider}`.
+            namespace = "" if "{spider}" in config.namespace else config.namespace
+            with closing(open_store(address, build_detectors(config), namespace=namespace, run=None)) as store:
+                yield from _on_contents(named(address), store)
+        elif opts.store:
+            raise StoreError(f"store {address!r} does not exist")
+        else:
+            to_do = "correct NEARDUP_STORE, or make its folder writable: a crawl stops at its start"
+            if config.store or os.path.isdir(os.path.dirname(address)):
+                check_file(Path(address), writes=True)
+            yield Advice("note", f"store {address!r} does not exist yet", "nothing: the first crawl creates it")
     except StoreError as error:
-        yield Advice("error", str(error), SERVER if is_server(address) else FILE)
-
-
-def _on_missing(path: str, *, by_hand: bool, in_data_folder: bool) -> Advice:
-    """Return advice on a store that does not exist yet: a note if the first crawl can create it, else an error."""
-    if by_hand:
-        return Advice("error", f"store {path!r} does not exist", "name an existing store with --store")
-    try:
-        if not in_data_folder or os.path.isdir(os.path.dirname(path)):
-            check_file(Path(path), writes=True)
-    except StoreError as error:
-        to_do = "correct NEARDUP_STORE, or make its folder writable: a crawl stops at its start"
-        return Advice("error", str(error), to_do)
-    return Advice("note", f"store {path!r} does not exist yet", "nothing: the first crawl creates it")
+        yield Advice("error", str(error), to_do)
 
 
 def _on_contents(name: str, store: Store) -> Iterator[Advice]:

@@ -20,7 +20,7 @@ from ..matching.evidence import Comparison, Rule, compare
 from ..matching.reviews import WHY_APART, Reviews
 from ..mirrors.advice import Alternative, Mirrors
 from ..settings import Config
-from ..signature import Signature, Visit
+from ..signature import Evidence, Signature, Visit
 from ..stats import plural
 from ..store import Store, StoreError
 from ..verdict import Point, in_words, named
@@ -32,11 +32,6 @@ BEGINNING = 400  # characters of a text to show
 LISTED = 50  # other URLs of a document, or items of a page, to list
 _THIN = "it has less than half of the page's words outside links, was hidden or in data, or is almost only links"
 _SCRIPTED = "the page has hardly any text, so its text may be in a script"
-_LIMITS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
-    ("resemblance", "resemblance {:g}, needed {:g}", ge),
-    ("length_ratio", "length ratio {:g}, allowed {:g}", le),
-    ("missing_figures", "{:g} figures differ, allowed {:g}", le),
-)
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
@@ -45,14 +40,14 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
 
 
 def run_explain(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    """Explain why a page is a duplicate or not, and list other URLs with its content. Or compare two pages.
+    """Explain why a page is a duplicate or not, or compare two pages.
 
     example:
       scrapy neardup explain http://example.com/a.html
       scrapy neardup explain a.html b.txt
 
-    The thresholds are those of the current settings, for the length of the document or, of two, of the shorter one. The
-    last sentence names the points that decided. Nothing is fetched.
+    Other URLs with the content of a page are listed. The last sentence names what decided, with the thresholds of the
+    current settings for the length of the document or, of two, of the shorter one. Nothing is fetched.
     """
     pages = [opts.page, *filter(None, [opts.other])]
     if len({is_url(page) for page in pages}) > 1:
@@ -92,31 +87,23 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
         "status": f"fetched each time: {WHY_APART}" if is_apart else "copy" if link.is_copy else "held",
         "duplicate_of": named(link.signature.url, link.signature.label) if link.is_copy else None,
         "last_seen": Moment(link.seen),
-        **_evidence(dedup, link),
+        "evidence": link.evidence._asdict() if link.evidence and link.is_copy else None,
         "document": _described(dedup.store, link.signature),
         "others": others,
         "sentence": in_words("unique", [Point(WHY_APART, False)]) if is_apart else _said(dedup, link),
     }
 
 
-def _evidence(dedup: Deduplicator, link: Visit) -> dict[str, Any]:
-    """Return the measures of a copy at its last fetch, and the current thresholds."""
-    assert link.signature
-    sketch, repeated = link.signature.sketch, link.signature.repeats > link.is_copy  # without this copy itself
-    evidence = link.evidence._asdict() if link.evidence and link.is_copy else None
-    limits = thresholds_of(dedup.matcher.rule, sketch.tokens, sketch.figures, repeated=repeated)
-    return {"evidence": evidence, "thresholds": limits}
-
-
 def _said(dedup: Deduplicator, link: Visit) -> str:
     """Return the sentence on a copy or an original."""
     assert link.signature
+    repeats, tokens = link.signature.repeats, link.signature.sketch.tokens
     if not link.is_copy:
-        return in_words("unique", [Point(f"its content was new; copies since then: {link.signature.repeats}", True)])
-    evidence, thresholds = _evidence(dedup, link).values()
-    if evidence is None:
+        return in_words("unique", [Point(f"its content was new; copies since then: {repeats}", True)])
+    if link.evidence is None:
         return in_words("duplicate", [Point("its evidence is unknown", True)])
-    return in_words("duplicate", [*limit_points(evidence, thresholds), Point(f"found by {evidence['detector']}", True)])
+    points = _limits(dedup.matcher.rule, link.evidence, tokens, repeated=repeats > 1)  # without this copy itself
+    return in_words("duplicate", [*points, Point(f"found by {link.evidence.detector}", True)])
 
 
 def _explain_items(url: str, items: list[Signature]) -> dict[str, Any]:
@@ -149,7 +136,7 @@ def _explain_rule(mirrors: Mirrors, url: str, is_mirror: bool) -> dict[str, Any]
 
 
 def _hint(url: str) -> str:
-    return "" if "://" in url else "; there is no such file, and a URL begins with http:// or https://"
+    return "" if is_url(url) else "; a URL begins with http:// or https://, and a file is compared with another"
 
 
 def _described_other(other: Alternative) -> dict[str, Any]:
@@ -232,8 +219,7 @@ def _compared(
     if why and all(point.is_met for point in points):
         titles = f" ({first.title!r}, {second.title!r})" if "title" in why and first.title != second.title else ""
         points.append(Point(why + titles, False))
-    limits = thresholds_of(rule, found.tokens, found.figures)
-    return {"comparison": found._asdict(), "thresholds": limits, "proposed_by": proposed_by}, points
+    return {"comparison": found._asdict(), "proposed_by": proposed_by}, points
 
 
 def _beginning(text: str) -> list[str]:
@@ -249,10 +235,10 @@ def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_u
     """Yield the points that the rule checks for two documents, and whether each is met."""
     least = max(rule.min_tokens, 1)
     if found.tokens >= least:
-        measured = found._asdict()
-        if rule.ignores_figures(found):
-            del measured["missing_figures"]
-        yield from limit_points(measured, thresholds_of(rule, found.tokens, found.figures))
+        yield from _limits(rule, found, found.tokens)
+        if not rule.ignores_figures(found):
+            allowed = rule.allowed_figures(found.tokens, found.figures)
+            yield _point("{:g} figures differ, allowed {:g}", found.missing_figures, le, allowed)
         yield Point(f"found by {', '.join(proposed_by) or 'no detector'}", bool(proposed_by))
     elif found.tokens and (same_url or rule.short_text == "exact"):
         is_same = Exact.name in proposed_by
@@ -261,19 +247,14 @@ def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_u
         yield Point(f"{found.tokens} words, needed {least}", False)
 
 
-def limit_points(found: Mapping[str, Any], thresholds: Mapping[str, Any]) -> Iterator[Point]:
-    """Yield a point for each measure that has a threshold."""
-    for name, text, is_met in _LIMITS:
-        if name in found and thresholds[name] is not None:  # a record without text needs no resemblance
-            value, limit = round(found[name], 4), thresholds[name]
-            yield Point(text.format(value, limit), is_met(value, limit))
+def _limits(rule: Rule, found: Comparison | Evidence, tokens: int, *, repeated: bool = False) -> Iterator[Point]:
+    """Yield the points on two texts, the shorter one of which has so many tokens."""
+    if tokens:  # a record without text needs no resemblance
+        needed = rule.required_resemblance(tokens, repeated=repeated)
+        yield _point("resemblance {:g}, needed {:g}", found.resemblance, ge, needed)
+    yield _point("length ratio {:g}, allowed {:g}", found.length_ratio, le, rule.length_ratio)
 
 
-def thresholds_of(rule: Rule, tokens: int, figures: int, *, repeated: bool = False) -> dict[str, Any]:
-    """Return the thresholds for texts of this length, and for one that is repeated already."""
-    return {
-        "min_tokens": rule.min_tokens,
-        "resemblance": round(rule.required_resemblance(tokens, repeated=repeated), 4) if tokens else None,
-        "length_ratio": rule.length_ratio,
-        "missing_figures": round(rule.allowed_figures(tokens, figures), 4),
-    }
+def _point(text: str, value: float, is_met: Callable[[float, float], bool], limit: float) -> Point:
+    value, limit = round(value, 4), round(limit, 4)
+    return Point(text.format(value, limit), is_met(value, limit))

@@ -17,8 +17,7 @@ from ..document import Document
 from ..feeds import FORMATS, FeedError, json_text, row_id, telling, writing
 from ..matching.evidence import Rule
 from ..papers.som import MissingExtraError, som_clusters
-from ..quality.evaluation import calibrate, evaluate, warm_up
-from ..quality.labels import MODES, LabelledSet
+from ..quality.evaluation import MODES, LabelledSet, calibrate, evaluate, warm_up
 from ..quality.shingle_clusters import shingle_clusters
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
@@ -48,10 +47,9 @@ def run_evaluate(opts: argparse.Namespace, settings: BaseSettings) -> None:
     example:
       scrapy neardup lab evaluate news laws --detectors simhash,shingle
 
-    A folder contains docs.jsonl, with a document on each line: {"id": …, "text": …}, and pairs.jsonl, with a judged
-    pair on each line: {"a": id, "b": id, "label": …}. Pairs labelled "dup" are duplicates. Pairs labelled "partial" or
-    "rewrite" are not counted. For the lenient F1, pairs labelled "template" are not counted either. For the hard F1,
-    pairs labelled "rewrite" count as duplicates. `scrapy neardup judge` writes such a folder.
+    A folder has the documents in docs.jsonl, {"id": …, "text": …}, and judged pairs in pairs.jsonl, {"a": id, "b": id,
+    "label": …}, as `scrapy neardup judge` writes them. Pairs labelled "dup" are duplicates. Pairs labelled "partial" or
+    "rewrite" do not count, nor "template" for the lenient F1. For the hard F1, "rewrite" is a duplicate.
     """
     configs = _contestants(Config.from_settings(settings), opts.detectors)
     for contestant in configs:
@@ -116,8 +114,7 @@ def run_calibrate(opts: argparse.Namespace, settings: BaseSettings) -> None:
     example:
       scrapy neardup lab calibrate news --precision 0.99 >> settings.py
 
-    The folder contains docs.jsonl and pairs.jsonl, as `scrapy neardup judge` writes them;
-    scrapy neardup lab evaluate --help describes these files.
+    `scrapy neardup lab evaluate --help` describes the files of the folder.
     """
     config = Config.from_settings(settings)
     labelled = LabelledSet.load(opts.folder)
@@ -208,11 +205,10 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     example:
       scrapy neardup lab cluster items.jsonl -o clusters.jsonl
 
-    Each line of FILE is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}.
-    --method shingle compares documents that share super-shingles, with the NEARDUP_RESEMBLANCE, NEARDUP_LENGTH_RATIO
-    and NEARDUP_MIN_TOKENS of the project. The batch has to fit into memory.
-    --method som builds a self-organising map of weighted terms (pip install 'scrapy-neardup[som]'). It is made for up
-    to about 1,000 long documents with few words in common. Its cost grows faster than the number of documents.
+    Each line of FILE is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}. --method shingle
+    compares documents that share super-shingles, in memory, with NEARDUP_RESEMBLANCE, NEARDUP_LENGTH_RATIO and
+    NEARDUP_MIN_TOKENS. --method som (pip install 'scrapy-neardup[som]') builds a self-organising map of weighted terms,
+    for up to about 1,000 long documents with few words in common.
     """
     options.check_apart(a_feed=opts.feeds, the_output=opts.output, the_result="-" if opts.json else None)
     if opts.class_field and opts.method != "som":

@@ -22,11 +22,10 @@ from ..stats import plural, sized
 from ..store import Store, StoreError
 from ..store import named as named_store
 from ..store.records import Run
-from ..store.runs import is_of
 from ..store.verification import verify
 from ..text.urls import canonical_url
 from ..verdict import named
-from .options import check_apart, documents_of, held, host_name, whole, with_store
+from .options import check_apart, documents_of, held, whole, with_store
 from .terminal import Moment, answer, fields
 
 # Clusters
@@ -41,7 +40,6 @@ ORDERS: Mapping[str, Callable[[Cluster], float]] = {
 
 def add_clusters(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--host", type=host_name, metavar="H", help="only clusters with a URL of this host, named with or without port")
     text = "most copies first (the default), or least resemblance first; ties are sorted by URL"
     add("--sort", choices=ORDERS, default="copies", help=text)
     add("--limit", type=whole, default=20, metavar="N", help="list N clusters (default: 20; 0: all)")
@@ -51,7 +49,7 @@ def run_clusters(opts: argparse.Namespace, settings: BaseSettings) -> None:
     """List originals with their copies.
 
     example:
-      scrapy neardup clusters --host shop.example.com --sort resemblance
+      scrapy neardup clusters --sort resemblance --limit 50
 
     Each copy has a kind, which compares its page with the page of the original. full: same content, same layout.
     content: same content, other layout. layout: part of the content, same layout. partial: part of the content, other
@@ -59,14 +57,9 @@ def run_clusters(opts: argparse.Namespace, settings: BaseSettings) -> None:
     """
     with held(with_store(opts, settings)) as store:
         clusters = [_cluster(store, signature) for signature in store.repeated()]
-    chosen = [each for each in clusters if opts.host is None or any(is_of(opts.host, url) for url in _urls(each))]
-    listed = sorted(chosen, key=ORDERS[opts.sort])[: opts.limit or None]
+    listed = sorted(clusters, key=ORDERS[opts.sort])[: opts.limit or None]
     lines = [line for cluster in listed for line in _lines(cluster)]
     answer(opts, listed, [*lines, f"{len(listed)} of {plural(len(clusters), 'cluster')}"])
-
-
-def _urls(cluster: Cluster) -> list[str]:
-    return [cluster["original"], *(copy["url"] for copy in cluster["members"])]
 
 
 def _cluster(store: Store, signature: Signature) -> Cluster:
@@ -124,15 +117,15 @@ def run_report(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    """List the pages that are new, changed, moved or gone since the previous crawl.
+    """List the pages that are new, changed, moved or gone.
 
     example:
       scrapy neardup changes --store neardup.sqlite
 
-    new: a new URL with new content. changed: content that differs from that of the last visit, with the resemblance of
-    the two. moved: held content at a new URL, if no earlier URL was seen with it. gone: content of the previous crawl
-    that no URL has now. A URL that changed in several runs is listed under the last of them. Moved and gone pages are
-    listed only for a crawl that finished and left out no pages.
+    The last crawl is compared with the one before. new: a new URL with new content. changed: content that differs from
+    that of the last visit, with the resemblance of the two. moved: held content at a new URL, if no earlier URL was
+    seen with it. gone: content of the previous crawl that no URL has now. Moved and gone pages are listed only for a
+    crawl that finished and left out no pages.
     """
     with held(with_store(opts, settings)) as store:
         run = last_crawl(store)
@@ -154,15 +147,14 @@ def _change_line(change: Change) -> str:
 
 
 def run_mirrors(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    """List the hosts that mirror each other, with the evidence for each pair.
+    """List the hosts that mirror each other.
 
     example:
       scrapy neardup mirrors --store neardup.sqlite
 
-    Each line names a mirror and, after →, its original: the host on which the pages were seen first. Confidence is a
-    lower bound for the share of pages with the same content, at a risk of 5 %. The counts are of the last 200 pages at
-    corresponding URLs: same text, near copies, different text. ↔ means that neither host was first. Such a rule skips
-    nothing.
+    Each line names a mirror, after → its original, the host on which the pages were seen first, and the evidence.
+    Confidence is a lower bound for the share of pages with the same content, at a risk of 5 %. The counts are of the
+    last 200 pages at corresponding URLs. ↔ means that neither host was first; such a rule skips nothing.
     """
     config = with_store(opts, settings)
     with held(config) as store:

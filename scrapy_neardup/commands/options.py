@@ -81,27 +81,19 @@ def _address(text: str) -> str:
     return _allowed(text, str, str.strip, "a path, or redis://…")
 
 
-def read_config(opts: argparse.Namespace, settings: BaseSettings) -> Config:
-    """Return the settings of the project, with the store that the options name."""
-    config = Config.from_settings(settings)
-    if "{spider}" in config.namespace:
-        raise ConfigError(
-            f"NEARDUP_NAMESPACE = {config.namespace!r}: {{spider}} has a value only in a crawl; name one namespace with"
-            " -s NEARDUP_NAMESPACE=NAME"
-        )
-    return replace(config, store=opts.store) if opts.store else config
-
-
 def with_store(opts: argparse.Namespace, settings: BaseSettings, *, exists: bool = True) -> Config:
-    """Return the settings, with the address of the store.
+    """Return the settings, with the address of the store that the options or the settings name.
 
     Raise ConfigError for a bad setting, and StoreError if no store is named, or if it has to exist and does not.
     """
-    config = read_config(opts, settings)
-    store = config.store or str(default_store(settings))
+    config = Config.from_settings(settings)
+    if "{spider}" in config.namespace:
+        why = "{spider} has a value only in a crawl; name one namespace with -s NEARDUP_NAMESPACE=NAME"
+        raise ConfigError(f"NEARDUP_NAMESPACE = {config.namespace!r}: {why}")
+    store = opts.store or config.store or str(default_store(settings))
     check_kind(store)
     is_there = is_server(store) or os.path.exists(store)
-    if not (config.store or is_there or inside_project()):
+    if not (opts.store or config.store or is_there or inside_project()):
         raise StoreError(f"no store: name one with --store, or run this in a Scrapy project ({store} does not exist)")
     if exists and not is_there:
         raise StoreError(f"store {store!r} does not exist")
@@ -214,5 +206,6 @@ def through(feeds: Feeds, batches: Iterable[T]) -> Iterator[T]:
     """Yield rows, or batches of rows, that are read from `feeds`, and show a bar with bytes, rate and time left."""
     with tqdm(total=feeds.size or None, unit="B", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
         for batch in batches:
-            bar.update(feeds.at - bar.n)
+            if not bar.disable:
+                bar.update(feeds.at - bar.n)
             yield batch

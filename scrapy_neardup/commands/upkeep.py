@@ -8,8 +8,6 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
 from scrapy.settings import BaseSettings
 
@@ -99,15 +97,14 @@ def add_forget(parser: argparse.ArgumentParser) -> None:
 
 
 def run_forget(opts: argparse.Namespace, settings: BaseSettings) -> None:
-    """Remove documents and URLs from a store, so that they are fetched and stored again.
+    """Remove documents and URLs from a store.
 
     example:
       scrapy neardup forget --before "90 days" --dry-run
 
-    Forgotten content counts as new: the next page with it is stored. A document is forgotten with all URLs that
-    returned it. Running crawls notice this within a second. After one in a hundred documents, the freed space is given
-    back to the system; writes of running crawls wait meanwhile, some seconds per gigabyte. The command is a run, so
-    `scrapy neardup stats --runs` lists it. Like any run, it first ends dead runs, see NEARDUP_UNCLEAN_RUN.
+    Forgotten content counts as new: the next page with it is fetched and stored. A document is forgotten with all URLs
+    that returned it. Running crawls notice this within a second. The command is a run, so `scrapy neardup stats --runs`
+    lists it. Like any run, it first ends dead runs, see NEARDUP_UNCLEAN_RUN.
     """
     before = None if opts.before is None else time.time() - opts.before
     what = Selection(opts.url, opts.host, opts.run, before)
@@ -194,36 +191,23 @@ def run_import(opts: argparse.Namespace, settings: BaseSettings) -> None:
       scrapy neardup import monday.jsonl tuesday.jsonl.gz --store merged.sqlite
 
     Documents that the store holds stay. If the store and a file know the same URL, the later visit is kept. Rows of
-    runs that the store has forgotten are not imported. If the command was stopped, run it again: rows are imported
-    once.
+    runs that the store has forgotten are not imported. Rows are imported once, however often the command is run.
     """
     config = with_store(opts, settings, exists=False)
     if not (opts.store or settings.get("NEARDUP_STORE")):
         os.makedirs(os.path.dirname(str(config.store)), exist_ok=True)
     outcomes = []
     for file in opts.files:
-        rows = _Rows(file)
+        feeds = Feeds([file])
+        rows = (row.data for row in through(feeds, feeds.rows()))
         try:
-            taken = import_rows(str(config.store), config.namespace, iter(rows))
+            taken = import_rows(str(config.store), config.namespace, rows)
         except FeedError:
             raise
         except ValueError as error:
-            raise FeedError(f"{file}, row {rows.number}: {error}") from error
+            raise FeedError(f"{file}, row {feeds.number}: {error}") from error
         outcomes.append({"file": file, "documents": taken.documents, "urls": taken.urls, "known": taken.known})
         told = f"{plural(taken.documents, 'document')} and {plural(taken.urls, 'URL')} imported"
         told += f"; {plural(taken.known, 'document')} known before, or forgotten with their run"
         print(shown(f"{file}: {told}"), file=sys.stderr)
     answer(opts, outcomes)
-
-
-class _Rows:
-    """The rows of a file, with the number of the current one."""
-
-    def __init__(self, file: str) -> None:
-        self.number = 0
-        self._feeds = Feeds([file])
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for row in through(self._feeds, self._feeds.rows()):
-            self.number = row.number
-            yield row.data

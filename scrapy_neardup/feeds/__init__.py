@@ -40,6 +40,7 @@ class Feeds:
             names = " and ".join(kind.name for kind in found)
             raise FeedError(f"feeds of several formats, {names}; allowed are feeds of one format")
         self.kind = found[0]
+        self.number = 0  # of the row that was read last
         self._file: IO[bytes] | None = None
         self._before = 0
 
@@ -51,26 +52,26 @@ class Feeds:
 
     def rows(self, bad: Bad | None = None) -> Iterator[Row]:
         """Yield the rows. Call `bad` with what can't be read. Raise FeedError without `bad`, or if all of it is bad."""
-        bad, number, good = bad or _raise, 0, 0
+        bad, good = bad or _raise, 0
         for path in self.paths:
             place = path
             try:
                 with reading(path) as (self._file, file):
                     for at, data, raw in self.kind(file, path).rows():
-                        number, place = number + 1, f"{path}, {self.kind.unit} {at}"
+                        self.number, place = self.number + 1, f"{path}, {self.kind.unit} {at}"
                         if isinstance(data, ValueError):
                             bad(place, str(data))
                         else:
                             good += 1
-                            yield Row(number, data, place, raw)
+                            yield Row(self.number, data, place, raw)
             except UNREADABLE as error:
                 why = " ".join(str(getattr(error, "strerror", None) or error).split())
-                if not number and path == self.paths[-1]:
+                if not self.number and path == self.paths[-1]:
                     raise FeedError(f"{path}: can't be read: {why}") from error
-                number += 1
+                self.number += 1
                 bad(f"{path}, after {place[len(path) + 2 :]}" if place != path else path, f"can't be read: {why}")
             self._before += _size(path)
-        if number > good == 0:
+        if self.number > good == 0:
             raise FeedError("no row can be read; nothing was written")
 
 

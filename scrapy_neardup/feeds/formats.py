@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from codecs import BOM_UTF8, getincrementaldecoder, getwriter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
@@ -125,17 +125,27 @@ class Csv(Feed):
         lines = (line.decode("utf-8", "surrogateescape") for line in self.lines())
         head = next(lines, "").removeprefix("\ufeff")
         delimiter = "\t" if has_ending(self.path, (".tsv",)) else max(",;\t|", key=re.sub('"[^"]*"', "", head).count)
-        rows = _cells(chain([head], lines), delimiter)
-        _, columns = next(rows, (0, []))
-        if isinstance(columns, ValueError) or len({*columns}) < len(columns):
-            raise BrokenError(str(columns) if isinstance(columns, ValueError) else "two columns have one name")
-        for number, cells in rows:
-            if isinstance(cells, ValueError):
-                yield number, cells, None
-            elif len(cells) == len(columns):
-                yield number, dict(zip(columns, cells, strict=True)), None
+        reader = csv.reader(chain([head], lines), delimiter=delimiter, strict=True)
+        columns = list[str]()
+        while True:
+            number, cells, fault = reader.line_num + 1, list[str](), ""
+            try:
+                "".join(cells := next(reader)).encode()
+            except StopIteration:
+                return
+            except UnicodeEncodeError:  # for bytes that were no UTF-8
+                fault = "no UTF-8"
+            except csv.Error as error:
+                fault = f"no CSV: {error}"
+            if not columns:
+                if fault or len({*cells}) < len(cells):
+                    raise BrokenError(fault or "two columns have one name")
+                columns = cells
+            elif fault or (cells and len(cells) != len(columns)):
+                fault = fault or f"{len(cells)} fields; allowed are {len(columns)}, as columns"
+                yield number, ValueError(fault), None
             elif cells:  # otherwise the line is blank
-                yield number, ValueError(f"{len(cells)} fields; allowed are {len(columns)}, as columns"), None
+                yield number, dict(zip(columns, cells, strict=True)), None
 
     def write(self, data: Mapping[str, Any], raw: None = None) -> None:
         if not self._writer:
@@ -146,22 +156,6 @@ class Csv(Feed):
             raise FeedError(f"{self.path}: no column for the field {min(more)!r}, which the first row does not have")
         values = ((name, json_text(each) if isinstance(each, (dict, list)) else each) for name, each in data.items())
         self._writer.writerow(dict(values))
-
-
-def _cells(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | ValueError]]:
-    """Yield the line and the cells of each row, or the reason why it can't be read."""
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    while True:
-        number = reader.line_num + 1
-        try:
-            "".join(cells := next(reader)).encode()
-            yield number, cells
-        except StopIteration:
-            return
-        except UnicodeEncodeError:  # for bytes that were no UTF-8
-            yield number, ValueError("no UTF-8")
-        except csv.Error as error:
-            yield number, ValueError(f"no CSV: {error}")
 
 
 # Parquet
