@@ -26,7 +26,8 @@ may be only what the site has on every page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate, count, pairwise
 from math import inf
@@ -204,7 +205,7 @@ class _Page:
     def main(self) -> MainText:
         self._weigh()
         lines, chosen = self.lines, self._said_once(self._article() or self._list())
-        letters, prose = (sum(numbers[at] for at in chosen) for numbers in (lines.letters, lines.prose))
+        letters, prose = _sum(lines.letters, chosen), _sum(lines.prose, chosen)
         is_hidden = any(trust == _HIDDEN for trust, _ in self._given_up)
         is_part = _weigh_more(lines.left_out, 2 * letters - self._prose[-1])
         is_thin = is_hidden or is_part or 5 * prose < letters
@@ -218,7 +219,7 @@ class _Page:
         first, end = self._main_part()
         score, element = self._best(first, end)
         chosen = [at for at in range(*element) if self.lines.prose[at]]
-        twice = 2 * sum(self.lines.letters[at] for at in chosen)
+        twice = 2 * _sum(self.lines.letters, chosen)
         is_most = twice >= self._prose[end] - self._prose[first]
         is_all = twice >= min(2 * _ARTICLE, self._said[end] - self._said[first])
         return chosen if score >= _LEAST_SCORE and is_most and is_all else []
@@ -236,8 +237,7 @@ class _Page:
         letters, texts = self.lines.letters, self.lines.texts
         first = {texts[at]: at for at in reversed(chosen)}
         once = [at for at in chosen if letters[at] not in _REPEATED or first[texts[at]] == at]
-        left, before = (sum(letters[at] for at in each) for each in (once, chosen))
-        return once if before - left >= _MANY_REPEATED * before else chosen
+        return once if _sum(letters, once) <= (1 - _MANY_REPEATED) * _sum(letters, chosen) else chosen
 
     def _main_part(self) -> tuple[int, int]:
         """Return the range of the part that the page marks as its main part, if it has enough text; else all lines.
@@ -269,8 +269,11 @@ class _Page:
 
     def _doubtful(self) -> list[tuple[float, _Reason]]:
         """Return the reasons of the first trust that removes too much, each with the letters that it removes."""
-        for trust, (limit, free, enough) in _TRUSTS.items():
-            of_trust = [each for each in self.lines.left_out if each.reason[0] == trust]
+        by_trust = defaultdict(list)
+        for each in self.lines.left_out:
+            by_trust[each.reason[0]].append(each)
+        for trust, of_trust in sorted(by_trust.items()):
+            limit, free, enough = _TRUSTS[trust]
             if not _weigh_more(of_trust, max(limit * self._said[-1], free)):
                 continue
             # What is above the heading is no article.
@@ -280,9 +283,13 @@ class _Page:
         return []
 
 
+def _sum(numbers: Sequence[int], places: Iterable[int]) -> int:
+    return sum(map(numbers.__getitem__, places))
+
+
 def _weigh_more(left_out: Sequence[_LeftOut], prose: float) -> bool:
     """Return whether elements together have more prose. Most have fewer letters."""
-    return sum(each.letters for each in left_out) > prose and sum(each.prose for each in left_out) > prose
+    return sum([each.letters for each in left_out]) > prose and sum([each.prose for each in left_out]) > prose
 
 
 class _Lines:
