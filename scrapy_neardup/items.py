@@ -197,8 +197,6 @@ class Record:
         if not own:
             urls = fetch.urls or ((fetch.place,) if fetch.place else ())
             return next(iter(urls), None), urls[1:], fetch.loose if fetch.gives_one and fetch.urls else frozenset(urls)
-        if own == next(iter(fetch.urls), None):
-            return own, fetch.urls[1:], fetch.loose
         if not self._is_of_page():
             return own, (), frozenset({own})
         return own, tuple(url for url in fetch.urls if url != own), fetch.loose
@@ -273,16 +271,12 @@ class Record:
             return
         if self._is_ignored(path, value):
             self._say(path, "ignored")
-        elif isinstance(value, str):
-            if value and not value.isspace():
-                self._read_string(path, value, facts)
-        elif isinstance(value, bytes):
+        elif isinstance(value, (str, bytes)):
             for text in _strings(value, self._fetch):
                 self._read_string(path, text, facts)
-        elif isinstance(value, (list, tuple)):
-            self._read_list(path, [each for each in value if each is not None], facts, depth)
-        elif isinstance(value, (set, frozenset)):
-            self._read_list(path, sorted(value - {None}, key=str), facts, depth)
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            values = value if isinstance(value, (list, tuple)) else sorted(value, key=str)
+            self._read_list(path, [each for each in values if each is not None], facts, depth)
         elif fact := fact_of(path, value, self._fetch.clock):
             facts[path] = fact
             self._say_fact(path, value)

@@ -107,9 +107,13 @@ _DIALOG_NAMES = _words(
     " preferences settings wall wrapper"
 )
 _TOPIC = re.compile("(product_)?(cat|category|tag)-")  # what a post is about, as WordPress has it
-_TELLING_WORDS = _NAMES | _REPLY_NAMES | _MARGIN_NAMES | _CONSENT_DIALOGS | _CONSENT_NAMES
+_BY_WORD: dict[str, _Reason] = {
+    **{word: (_NAME, word) for word in _NAMES | _CONSENT_NAMES},
+    **dict.fromkeys(_REPLY_NAMES, (_REPLIES, "comments")),
+    **dict.fromkeys(_CONSENT_DIALOGS, (_CONSENT, "consent")),
+}
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
-_TELLING_WORDS |= {word for name in _WHOLE_NAMES for word in _WORD.findall(name)}
+_TELLING_WORDS = {*_BY_WORD, *_MARGIN_NAMES, *(word for name in _WHOLE_NAMES for word in _WORD.findall(name))}
 _MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
 _MOST_READ = 500  # letters of a class or id
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
@@ -425,13 +429,11 @@ def _of_name(token: str) -> tuple[_Reason, ...]:
     words = [word.lower() for word in _WORD.findall(token)]
     if not words or words[0] in _NEGATING or words[-1] in _NEGATING or _TOPIC.match(token):
         return ()
-    reasons = [(_NAME, token.lower())] if token.lower() in _WHOLE_NAMES else []
+    reasons = [_BY_WORD[word] for word in words if word in _BY_WORD]
+    if token.lower() in _WHOLE_NAMES:
+        reasons.append((_NAME, token.lower()))
     of_consent = sum(word in _CONSENT_NAMES for word in words)
-    is_dialog = of_consent and of_consent + sum(word in _DIALOG_NAMES for word in words) > 1
-    if is_dialog or not _CONSENT_DIALOGS.isdisjoint(words):
+    if of_consent and of_consent + sum(word in _DIALOG_NAMES for word in words) > 1:
         reasons.append((_CONSENT, "consent"))
-    reasons += [(_NAME, word) for word in words if word in _NAMES or word in _CONSENT_NAMES]
-    if not _REPLY_NAMES.isdisjoint(words):
-        reasons.append((_REPLIES, "comments"))
     head = next((word for word in reversed(words) if word not in _WRAPPERS), words[-1])
     return (*reasons, (_MARGIN_NAME, head)) if head in _MARGIN_NAMES else tuple(reasons)
