@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any
 
 from .detectors import Detector
 from .detectors.detector import Signer, build_detectors
@@ -24,11 +24,6 @@ from .signature import TITLE, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
 from .store.records import run_of
 from .verdict import UNIQUE, Match, Verdict
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from .settings import Keywords
 
 
 class Claim:
@@ -129,9 +124,7 @@ class Deduplicator:
         self._closed = False
 
     @classmethod
-    def open(
-        cls, store: str | PathLike[str] | None = None, *, run: str = "", **settings: Unpack[Keywords]
-    ) -> Deduplicator:
+    def open(cls, store: str | PathLike[str] | None = None, *, run: str = "", **settings: Any) -> Deduplicator:
         """Open the store at a path; for None, a store in memory. Settings are keywords in lower case, without
         the prefix NEARDUP_. `run` is the id of a run to resume, "" for a new run.
 

@@ -108,10 +108,8 @@ class Record:
         self._config = config
         self._fetch = fetch or Fetch()
         self._is_row = fetch is None
-        self._shorts: dict[str, str] = {}
-        """The short strings, which may be the title or a text."""
         self._values: dict[str, Any] = {}
-        """The values of all facts, to show them."""
+        """The values of facts, to show them. Strings among them may be the title or a text."""
         top = {str(name): value for name, value in fields if name != TAG_FIELD}
         self._take_url(top)
         self._take_title(top)
@@ -197,8 +195,6 @@ class Record:
         if not own:
             urls = fetch.urls or ((fetch.place,) if fetch.place else ())
             return next(iter(urls), None), urls[1:], fetch.loose if fetch.gives_one and fetch.urls else frozenset(urls)
-        if own == next(iter(fetch.urls), None):
-            return own, fetch.urls[1:], fetch.loose
         if not self._is_of_page():
             return own, (), frozenset({own})
         return own, tuple(url for url in fetch.urls if url != own), fetch.loose
@@ -252,14 +248,18 @@ class Record:
                     del top[name]
                 return
 
+    def _shorts(self) -> dict[str, str]:
+        """Return the facts that are short strings."""
+        return {path: value for path, value in self._values.items() if path in self.facts and isinstance(value, str)}
+
     def _find_title(self) -> None:
         """Find the title among nested values, beside a text: `job.title` beside `job.description`."""
         parents = [path.rpartition(".")[0] for path in self.texts if "." in path]
         for name in _TITLE if parents else ():
-            for path in filter(self.facts.__contains__, self._shorts):
+            for path, text in self._shorts().items():
                 parent, _, last = path.rpartition(".")
                 if parent in parents and plain(last) == name:
-                    self.title = self._shorts[path]
+                    self.title = text
                     self.roles[path] = "title"
                     if name != "name":
                         del self.facts[path]
@@ -273,16 +273,12 @@ class Record:
             return
         if self._is_ignored(path, value):
             self._say(path, "ignored")
-        elif isinstance(value, str):
-            if value and not value.isspace():
-                self._read_string(path, value, facts)
-        elif isinstance(value, bytes):
+        elif isinstance(value, (str, bytes)):
             for text in _strings(value, self._fetch):
                 self._read_string(path, text, facts)
-        elif isinstance(value, (list, tuple)):
-            self._read_list(path, [each for each in value if each is not None], facts, depth)
-        elif isinstance(value, (set, frozenset)):
-            self._read_list(path, sorted(value - {None}, key=str), facts, depth)
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            values = value if isinstance(value, (list, tuple)) else sorted(value, key=str)
+            self._read_list(path, [each for each in values if each is not None], facts, depth)
         elif fact := fact_of(path, value, self._fetch.clock):
             facts[path] = fact
             self._say_fact(path, value)
@@ -309,7 +305,6 @@ class Record:
             self._add_text(path, [text])
         else:
             facts[path] = string_fact(path, text, self._fetch.clock)
-            self._shorts.setdefault(path, text)
             self._say_fact(path, text)
 
     def _add_text(self, path: str, texts: list[str]) -> None:
@@ -330,10 +325,9 @@ class Record:
             self._add_text(path, [text for text in values if text.strip()])
         elif elements := [fact for value in values if (fact := self._element(path, value, depth))]:
             facts[path] = list_fact(elements)
-            if path in self._shorts and all(isinstance(value, (str, bytes)) for value in values):
-                self._shorts[path] = "\n".join(_strings(values, self._fetch))
-            else:  # no text, since it says more than its strings
-                self._shorts.pop(path, None)
+            if path in self._values:
+                is_text = all(isinstance(value, (str, bytes)) for value in values)  # another value says more
+                self._values[path] = "\n".join(_strings(values, self._fetch)) if is_text else values
 
     def _element(self, path: str, value: Any, depth: int) -> Fact | None:
         """Return a value of a list as one fact; None without any."""
@@ -350,7 +344,7 @@ class Record:
             return
         if not self.texts and (path := self._short_text()):
             del self.facts[path], self.roles[path]
-            self._add_text(path, [self._shorts[path]])
+            self._add_text(path, [self._values[path]])
         if len(self.texts) > 1:
             pages = [path for path, texts in self.texts.items() if all(map(is_whole_page, texts))]
             others = sum(len(text) for path, texts in self.texts.items() if path not in pages for text in texts)
@@ -368,7 +362,7 @@ class Record:
 
     def _short_text(self) -> str | None:
         """Return the name of the field with a short text: by its usual name, as a sentence, or by its length."""
-        shorts = {path: text for path, text in self._shorts.items() if path in self.facts}
+        shorts = self._shorts()
         named = [path for path in shorts if _TEXT.fullmatch(plain(path.rpartition(".")[2]))]
         said = [path for path, text in shorts.items() if _is_sentence(text) or (len(text) >= SHORT and " " in text)]
         return max(named or said, key=lambda path: len(shorts[path]), default=None)

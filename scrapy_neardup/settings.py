@@ -6,18 +6,14 @@ import ast
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from .text.html import BUILTIN, build_reader
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 Action: TypeAlias = Literal["drop", "tag", "audit"]
 Revisit: TypeAlias = Literal["keep", "drop", "skip"]
@@ -26,50 +22,15 @@ ShortText: TypeAlias = Literal["unique", "exact"]
 UncleanRun: TypeAlias = Literal["forget", "keep"]
 UnheldMirrors: TypeAlias = Literal["leave", "redirect", "skip"]
 
-Duration: TypeAlias = "float | str | timedelta"
-
-
-class Keywords(TypedDict, total=False):
-    """Every setting except the store, as a user writes it."""
-
-    enabled: bool
-    store_required: bool
-    namespace: str
-    fields: Sequence[str] | None
-    title_field: str
-    url_field: str
-    ignore_fields: Sequence[str]
-    extractor: str | Callable[[str], str | None]
-    detectors: Sequence[object]
-    """Names or import paths, mappings with a `name` and arguments, or objects with the protocol `Detector`."""
-    action: Action
-    revisit: Revisit
-    dropped: str | PathLike[str] | None
-    scope: Scope
-    length_ratio: float
-    resemblance: float | Mapping[int, float]
-    min_tokens: int
-    short_text: ShortText
-    skip_mirrors: bool
-    skip_start: bool
-    dead_http_codes: Iterable[int] | str
-    mirror_hosts: Mapping[str, str]
-    learn_hosts: bool
-    unheld_mirrors: UnheldMirrors
-    recheck: float
-    mirror_ttl: Duration
-    ttl: Duration | None
-    unclean_run: UncleanRun
-    preferred_hosts: Sequence[str]
-    workers: int
-
-
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
 TAG_FIELD = "neardup"  # of an item
 DEFAULT_DETECTORS = ("exact", "imatch", "simhash", "shingle")
 BUILTIN_DETECTORS = (*DEFAULT_DETECTORS, "feature_code", "dwdcs", "dwswn")
+_FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False, "none": False}
 _UNITS = {"s": 1, "second": 1, "m": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800}
+_HOST = re.compile(r"(?:[\w-]+(?:\.[\w-]+)*\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?")
+_NAMED = (str, Mapping)
 
 
 class ConfigError(ValueError):
@@ -80,130 +41,44 @@ Check = Callable[[Any], Any]
 """Converts a setting from the user's form to the internal form. Raises ValueError with the allowed values."""
 
 
-def _flag(value: Any) -> bool:
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False, "none": False}
-    if str(value).lower() in known:
-        return known[str(value).lower()]
-    raise ValueError("True or False")
+def _check(allowed: str, fits: Callable[[Any], object], read: Check = lambda value: value) -> Check:
+    """Return a check that `read` converts a value without an error, and that the result fits."""
+
+    def check(value: Any) -> Any:
+        with suppress(ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            if fits(result := read(value)):
+                return result
+        raise ValueError(allowed)
+
+    return check
 
 
 def _number(low: float, high: float = float("inf"), kind: Callable[[Any], float] = float) -> Check:
-    allowed = f"a number from {low} to {high}" if high < float("inf") else f"a number from {low} up"
+    def read(value: Any) -> float:
+        return kind(value) if not isinstance(value, bool) and kind(value) == float(value) else float("nan")
 
-    def check(value: Any) -> float:
-        try:
-            number = kind(value)
-            fits = not isinstance(value, bool) and low <= number <= high and number == float(value)
-        except (TypeError, ValueError, OverflowError):
-            fits = False
-        if not fits:
-            raise ValueError(allowed if kind is float else allowed.replace("a number", "a whole number"))
-        return number
-
-    return check
+    limits = f"from {low} to {high}" if high < float("inf") else f"from {low} up"
+    allowed = f"a number {limits}" if kind is float else f"a whole number {limits}"
+    return _check(allowed, lambda number: low <= number <= high, read)
 
 
 def _choice(literal: Any) -> Check:
     allowed = get_args(literal)
-
-    def check(value: Any) -> str:
-        if value not in allowed:
-            raise ValueError(" or ".join(map(repr, allowed)))
-        return str(value)
-
-    return check
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("text")
-    return value
-
-
-def _namespace(value: Any) -> str:
-    if set(re.findall(r"\{[a-z_]+\}", _text(value))) - {"{spider}"}:
-        raise ValueError("text, in which {spider} stands for the name of the spider")
-    return str(value)
-
-
-def _path(value: Any) -> str:
-    try:
-        return str(os.fspath(value))
-    except TypeError:
-        raise ValueError("a path") from None
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError("the name of an item field")
-    return value
+    return _check(" or ".join(map(repr, allowed)), lambda value: value in allowed)
 
 
 def _optional(check: Check) -> Check:
     return lambda value: None if value is None or value == "" else check(value)
 
 
-def _listed(value: Any) -> Any:
-    """Return a list as it is. Text, as the option `-s` passes it, is a list in JSON or split at commas."""
+def _listed(value: Any) -> tuple[Any, ...]:
+    """Return a list as a tuple. Text, as the option `-s` passes it, is a list in JSON or split at commas."""
     if isinstance(value, str) and not value.startswith("["):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return literal(value)
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    value = _listed(value)
-    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(p, str) and p for p in value):
-        raise ValueError("a list of names")
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    value = literal(value)
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TypeError
     return tuple(value)
-
-
-def _extractor(value: Any) -> Any:
-    build_reader(value)  # imports it, so that a wrong path stops the crawl at its start
-    return value
-
-
-def _fields(value: Any) -> tuple[str, ...]:
-    if not (names := _names(value)):
-        raise ValueError("a list of item fields, or None")
-    return names
-
-
-def _detectors(value: Any) -> tuple[Any, ...]:
-    """Return detectors as a tuple. Each is a name or an import path, alone or with arguments, or an object."""
-    value = _listed(value)
-    if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-        raise ValueError(_DETECTORS)
-    for part in value:
-        name = detector_name(part)
-        is_known = isinstance(name, str) and (name in BUILTIN_DETECTORS or "." in name)
-        if isinstance(part, _NAMED) and not is_known:
-            near = get_close_matches(str(name), BUILTIN_DETECTORS, 1)
-            raise ValueError(f"{_DETECTORS}, not {part!r}{f'; did you mean {near[0]!r}?' if near else ''}")
-    return tuple({**part} if isinstance(part, Mapping) else part for part in value)
-
-
-_NAMED = (str, Mapping)
-_DETECTORS = (
-    f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own detectors, each alone or with arguments:"
-    " {'name': 'simhash', 'distance': 6}"
-)
-
-
-def detector_name(part: Any) -> Any:
-    """Return the name or the import path of an entry of NEARDUP_DETECTORS."""
-    if isinstance(part, _NAMED):
-        return part if isinstance(part, str) else part.get("name")
-    return getattr(part, "name", "")
-
-
-def _codes(value: Any) -> frozenset[int]:
-    try:
-        codes = frozenset(int(code) for code in _listed(value))
-    except (TypeError, ValueError):
-        codes = frozenset({0})
-    if not all(400 <= code <= 599 for code in codes):
-        raise ValueError("a list of HTTP status codes from 400 to 599")
-    return codes
 
 
 def literal(value: Any) -> Any:
@@ -214,30 +89,35 @@ def literal(value: Any) -> Any:
     return value
 
 
-def _hosts(value: Any) -> Mapping[str, str]:
-    value = literal(value)
-    if not isinstance(value, Mapping) or not all(isinstance(h, str) and h for pair in value.items() for h in pair):
-        raise ValueError(_HOSTS)
-    hosts = {mirror.lower(): canonical.lower() for mirror, canonical in value.items()}
-    if not all(_HOST.fullmatch(host) for pair in hosts.items() for host in pair) or set(hosts) & set(hosts.values()):
-        raise ValueError(_HOSTS)
-    return hosts
+def detector_name(part: Any) -> Any:
+    """Return the name or the import path of an entry of NEARDUP_DETECTORS."""
+    if isinstance(part, _NAMED):
+        return part if isinstance(part, str) else part.get("name")
+    return getattr(part, "name", "")
 
 
-_HOST = re.compile(r"(?:[\w-]+(?:\.[\w-]+)*\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?")
-_HOSTS = "a dictionary from mirror host to original host, each with or without port, with no host on both sides"
+def _detectors(value: Any) -> tuple[Any, ...]:
+    """Return detectors as a tuple. Each is a name or an import path, alone or with arguments, or an object."""
+    allowed = (
+        f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own detectors, each alone or with arguments:"
+        " {'name': 'simhash', 'distance': 6}"
+    )
+    parts = _check(allowed, bool, _listed)(value)
+    for part in parts:
+        name = detector_name(part)
+        is_known = isinstance(name, str) and (name in BUILTIN_DETECTORS or "." in name)
+        if isinstance(part, _NAMED) and not is_known:
+            near = get_close_matches(str(name), BUILTIN_DETECTORS, 1)
+            raise ValueError(f"{allowed}, not {part!r}{f'; did you mean {near[0]!r}?' if near else ''}")
+    return tuple({**part} if isinstance(part, Mapping) else part for part in parts)
 
 
-def _resemblance(value: Any) -> Any:
+def _by_length(value: Any) -> Any:
     """Return a required resemblance, or a dictionary from minimum numbers of tokens to required resemblances."""
-    value = literal(value)
-    try:
-        if not isinstance(value, Mapping):
-            return _number(0, 1)(value)
-        by_length = {int(_number(0, kind=int)(tokens)): _number(0, 1)(share) for tokens, share in value.items()}
-        return dict(sorted(by_length.items())) if by_length else _number(0, 1)(None)
-    except ValueError:
-        raise ValueError("a number from 0 to 1, or a dictionary from minimum tokens to such numbers") from None
+    value, share = literal(value), _number(0, 1)
+    if not isinstance(value, Mapping):
+        return share(value)
+    return dict(sorted((int(_number(0, kind=int)(tokens)), share(least)) for tokens, least in value.items()))
 
 
 def seconds(value: Any) -> float:
@@ -247,65 +127,82 @@ def seconds(value: Any) -> float:
     if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", value.lower())):
         number, unit = match.groups()
         value = float(number) * _UNITS.get(unit, _UNITS.get(unit.rstrip("s"), float("nan")))
-    try:
-        read = float(value)
-    except (TypeError, ValueError):
-        read = -1.0
-    if not read >= 0 or isinstance(value, bool):
-        raise ValueError("seconds, a timedelta, or text such as '30 days'")
-    return read
+    return float(_check("seconds, a timedelta, or text such as '30 days'", lambda read: read >= 0, _number(0))(value))
 
 
-def _lifetime(value: Any) -> float:
-    """Return a duration above zero in seconds. With a lifetime of zero, everything would be forgotten between runs."""
-    with suppress(ValueError):
-        if read := seconds(value):
-            return read
-    raise ValueError("None, seconds above 0, a timedelta, or text such as '90 days'")
+_flag = _check("True or False", lambda flag: flag is not None, lambda value: _FLAGS.get(str(value).lower()))
+_name = _check("the name of an item field", lambda value: isinstance(value, str) and value)
+_names = _check("a list of names", lambda names: all(isinstance(name, str) and name for name in names), _listed)
+_path = _check("a path", bool, lambda value: str(os.fspath(value)))
+_namespace = _check(
+    "text, in which {spider} stands for the name of the spider",
+    lambda value: {*re.findall(r"\{[a-z_]+\}", value)} <= {"{spider}"},
+)
+_fields = _check("a list of names of item fields, or None", bool, _names)
+_codes = _check(
+    "a list of HTTP status codes from 400 to 599",
+    lambda codes: all(400 <= code <= 599 for code in codes),
+    lambda value: frozenset(map(int, value if isinstance(value, (set, frozenset)) else _listed(value))),
+)
+_hosts = _check(
+    "a dictionary from mirror host to original host, each with or without port, with no host on both sides",
+    lambda hosts: all(map(_HOST.fullmatch, [*hosts, *hosts.values()])) and not {*hosts} & {*hosts.values()},
+    lambda value: {mirror.lower(): canonical.lower() for mirror, canonical in literal(value).items()},
+)
+_resemblance = _check(
+    "a number from 0 to 1, or a dictionary from minimum tokens to such numbers", lambda read: read != {}, _by_length
+)
+# With a lifetime of zero, everything would be forgotten between runs.
+_lifetime = _check("None, seconds above 0, a timedelta, or text such as '90 days'", bool, seconds)
 
 
+def _extractor(value: Any) -> Any:
+    build_reader(value)  # imports it, so that a wrong path stops the crawl at its start
+    return value
+
+
+# ruff: noqa: RUF009 since this makes a field
 def _setting(default: Any, check: Check) -> Any:
     return field(default=default, metadata={"check": check})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """All settings. `Config(min_tokens=20)` means NEARDUP_MIN_TOKENS = 20. A bad value raises ConfigError."""
+    """All settings. `Config(min_tokens=20)` means NEARDUP_MIN_TOKENS = 20. A bad value raises ConfigError.
+
+    The type is Any where the checks accept more types than they return.
+    """
 
     enabled: bool = _setting(True, _flag)
-    store: str | None = _setting(None, _optional(_path))
+    store: Any = _setting(None, _optional(_path))
     store_required: bool = _setting(False, _flag)
     namespace: str = _setting("", _namespace)
-    fields: tuple[str, ...] | None = _setting(None, _optional(_fields))
+    fields: Any = _setting(None, _optional(_fields))
     title_field: str = _setting("title", _name)
     url_field: str = _setting("url", _name)
-    ignore_fields: tuple[str, ...] = _setting((), _names)
-    extractor: str | Callable[[str], str | None] = field(default=BUILTIN, metadata={"check": _extractor})
-    detectors: tuple[Any, ...] = _setting(DEFAULT_DETECTORS, _detectors)
-    action: Action = field(default="drop", metadata={"check": _choice(Action)})
-    revisit: Revisit = field(default="keep", metadata={"check": _choice(Revisit)})
-    dropped: str | None = _setting(None, _optional(_path))
-    scope: Scope = field(default="all", metadata={"check": _choice(Scope)})
+    ignore_fields: Any = _setting((), _names)
+    extractor: str | Callable[[str], str | None] = _setting(BUILTIN, _extractor)
+    detectors: Any = _setting(DEFAULT_DETECTORS, _detectors)
+    action: Action = _setting("drop", _choice(Action))
+    revisit: Revisit = _setting("keep", _choice(Revisit))
+    dropped: Any = _setting(None, _optional(_path))
+    scope: Scope = _setting("all", _choice(Scope))
     length_ratio: float = _setting(2.5, _number(1))
     resemblance: float | Mapping[int, float] = _setting(0.4, _resemblance)
     min_tokens: int = _setting(20, _number(0, kind=int))
-    short_text: ShortText = field(default="unique", metadata={"check": _choice(ShortText)})
+    short_text: ShortText = _setting("unique", _choice(ShortText))
     skip_mirrors: bool = _setting(True, _flag)
     skip_start: bool = _setting(False, _flag)
-    dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
+    dead_http_codes: Any = _setting(frozenset({404, 410}), _codes)
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)
-    unheld_mirrors: UnheldMirrors = field(default="leave", metadata={"check": _choice(UnheldMirrors)})
+    unheld_mirrors: UnheldMirrors = _setting("leave", _choice(UnheldMirrors))
     recheck: float = _setting(0.01, _number(0, 1))
-    mirror_ttl: float = _setting(30 * 86400.0, seconds)
-    ttl: float | None = _setting(None, _optional(_lifetime))
-    unclean_run: UncleanRun = field(default="forget", metadata={"check": _choice(UncleanRun)})
-    preferred_hosts: tuple[str, ...] = _setting((), _names)
+    mirror_ttl: Any = _setting(30 * 86400.0, seconds)
+    ttl: Any = _setting(None, _optional(_lifetime))
+    unclean_run: UncleanRun = _setting("forget", _choice(UncleanRun))
+    preferred_hosts: Any = _setting((), _names)
     workers: int = _setting(1, _number(0, 1024, int))
-
-    if TYPE_CHECKING:  # the checks accept more types than they return
-
-        def __init__(self, *, store: str | os.PathLike[str] | None = None, **settings: Unpack[Keywords]) -> None: ...
 
     def __post_init__(self) -> None:
         for setting in fields(self):

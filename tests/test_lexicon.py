@@ -77,8 +77,8 @@ def test_normalized_idf_refuses_impossible_counts(count: int, documents: int) ->
         (0.25, 0.75, {}, {"often", "middle", "rare"}),
         (0.26, 0.74, {}, {"middle"}),
         (0, 1, {}, {"always", "often", "middle", "rare"}),  # "once" is in too few documents
-        (0, 1, {"min_documents": 1}, {"always", "often", "middle", "rare", "once"}),
-        (0, 1, {"min_documents": 1_000}, {"always", "often"}),
+        (0, 1, {"least": 1}, {"always", "often", "middle", "rare", "once"}),
+        (0, 1, {"least": 1_000}, {"always", "often"}),
         (0.9, 1, {}, set()),
     ],
 )

@@ -41,19 +41,12 @@ class Lexicon:
 
     @classmethod
     def from_frequencies(
-        cls,
-        frequencies: Mapping[str, int],
-        documents: int,
-        low: float,
-        high: float,
-        min_documents: int = 2,
-        source: str = "",
+        cls, frequencies: Mapping[str, int], documents: int, low: float, high: float, least: int = 2, source: str = ""
     ) -> Lexicon:
         """Return the lexicon of the terms with a normalized IDF in [low, high].
 
-        `frequencies` maps each term to its number of documents, out of `documents`. An empty mapping gives an empty
-        lexicon. Terms in fewer than `min_documents` documents are left out, since most are misprints. Raise ValueError
-        unless 0 <= low <= high <= 1, and for a frequency that `normalized_idf` refuses.
+        `frequencies` maps each term to its number of documents, out of `documents`. Terms in fewer than `least`
+        documents are left out, since most are misprints. Raise ValueError for an impossible band or frequency.
 
         Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection; Kołcz,
         Chowdhury, Alspector 2004, Improved robustness of signature-based near-replica detection via lexicon
@@ -61,17 +54,13 @@ class Lexicon:
         """
         if not 0 <= low <= high <= 1:
             raise ValueError(f"a band of normalized IDF needs 0 <= low <= high <= 1, not {low} and {high}")
-        frequent = ((term, count) for term, count in frequencies.items() if count >= min_documents)
+        frequent = ((term, count) for term, count in frequencies.items() if count >= least)
         terms = frozenset(term for term, count in frequent if low <= normalized_idf(count, documents) <= high)
         return cls(terms, {"documents": str(documents), "source": source, "band": f"{low} {high}"})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Lexicon:
-        """Return the lexicon in a file that `save` wrote.
-
-        Raise ValueError for a damaged or foreign file; the message names the file, the line and the expected content.
-        Raise OSError if the file can't be read.
-        """
+        """Return the lexicon in a file that `save` wrote. Raise ValueError for any other file, OSError without one."""
         lines = _lines(Path(path).read_bytes(), str(path))
         lexicon = _parse(lines)
         for number, (found, expected) in enumerate(zip_longest(lines, lexicon._lines(), fillvalue=""), 1):
@@ -83,8 +72,7 @@ class Lexicon:
         """Write the lexicon to a file, gzipped if its name ends in .gz. Equal lexicons give equal bytes.
 
         The file is UTF-8: a line with `MAGIC`, a line `# key: value` for each entry of `about` and for `terms` (their
-        number), then the terms, one a line, in the order of code points. An existing file is replaced atomically. Raise
-        OSError if it can't be written.
+        number), then the terms, one a line, in the order of code points.
         """
         data = "".join(f"{line}\n" for line in self._lines()).encode()
         with replacing(path) as part:
@@ -97,11 +85,7 @@ class Lexicon:
 
 
 def normalized_idf(count: int, documents: int) -> float:
-    """Return ln(N / n) / ln N for a term in n = `count` of N = `documents` documents.
-
-    The value is 0 for a term in all documents, and 1 for a term in one document.
-
-    Raise ValueError unless 1 <= count <= documents and documents >= 2.
+    """Return ln(N / n) / ln N for a term in n = `count` of N = `documents` documents: from 0 in all to 1 in one.
 
     Chowdhury et al. 2002: the IDF by which I-Match chooses terms, as a share of its maximum.
     """
@@ -117,9 +101,7 @@ def builtin() -> Lexicon:
     names = "lexicons/en.txt.gz", "lexicons/zh.txt.gz"
     # Not checked here, but by a test, since each crawl waits for them at its start.
     files = (_lines(resources.files(__package__).joinpath(name).read_bytes(), name) for name in names)
-    english, chinese = map(_parse, files)
-    source = f"Chinese: {chinese.about['source']}; English: {english.about['source']}"
-    return Lexicon(english.terms | chinese.terms, {"source": source})
+    return Lexicon(frozenset().union(*(_parse(lines).terms for lines in files)))
 
 
 def _parse(lines: list[str]) -> Lexicon:

@@ -26,7 +26,8 @@ may be only what the site has on every page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate, count, pairwise
 from math import inf
@@ -106,9 +107,13 @@ _DIALOG_NAMES = _words(
     " preferences settings wall wrapper"
 )
 _TOPIC = re.compile("(product_)?(cat|category|tag)-")  # what a post is about, as WordPress has it
-_TELLING_WORDS = _NAMES | _REPLY_NAMES | _MARGIN_NAMES | _CONSENT_DIALOGS | _CONSENT_NAMES
+_BY_WORD: dict[str, _Reason] = {
+    **{word: (_NAME, word) for word in _NAMES | _CONSENT_NAMES},
+    **dict.fromkeys(_REPLY_NAMES, (_REPLIES, "comments")),
+    **dict.fromkeys(_CONSENT_DIALOGS, (_CONSENT, "consent")),
+}
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
-_TELLING_WORDS |= {word for name in _WHOLE_NAMES for word in _WORD.findall(name)}
+_TELLING_WORDS = {*_BY_WORD, *_MARGIN_NAMES, *(word for name in _WHOLE_NAMES for word in _WORD.findall(name))}
 _MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
 _MOST_READ = 500  # letters of a class or id
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
@@ -204,7 +209,7 @@ class _Page:
     def main(self) -> MainText:
         self._weigh()
         lines, chosen = self.lines, self._said_once(self._article() or self._list())
-        letters, prose = (sum(numbers[at] for at in chosen) for numbers in (lines.letters, lines.prose))
+        letters, prose = _sum(lines.letters, chosen), _sum(lines.prose, chosen)
         is_hidden = any(trust == _HIDDEN for trust, _ in self._given_up)
         is_part = _weigh_more(lines.left_out, 2 * letters - self._prose[-1])
         is_thin = is_hidden or is_part or 5 * prose < letters
@@ -218,7 +223,7 @@ class _Page:
         first, end = self._main_part()
         score, element = self._best(first, end)
         chosen = [at for at in range(*element) if self.lines.prose[at]]
-        twice = 2 * sum(self.lines.letters[at] for at in chosen)
+        twice = 2 * _sum(self.lines.letters, chosen)
         is_most = twice >= self._prose[end] - self._prose[first]
         is_all = twice >= min(2 * _ARTICLE, self._said[end] - self._said[first])
         return chosen if score >= _LEAST_SCORE and is_most and is_all else []
@@ -236,8 +241,7 @@ class _Page:
         letters, texts = self.lines.letters, self.lines.texts
         first = {texts[at]: at for at in reversed(chosen)}
         once = [at for at in chosen if letters[at] not in _REPEATED or first[texts[at]] == at]
-        left, before = (sum(letters[at] for at in each) for each in (once, chosen))
-        return once if before - left >= _MANY_REPEATED * before else chosen
+        return once if _sum(letters, once) <= (1 - _MANY_REPEATED) * _sum(letters, chosen) else chosen
 
     def _main_part(self) -> tuple[int, int]:
         """Return the range of the part that the page marks as its main part, if it has enough text; else all lines.
@@ -269,8 +273,11 @@ class _Page:
 
     def _doubtful(self) -> list[tuple[float, _Reason]]:
         """Return the reasons of the first trust that removes too much, each with the letters that it removes."""
-        for trust, (limit, free, enough) in _TRUSTS.items():
-            of_trust = [each for each in self.lines.left_out if each.reason[0] == trust]
+        by_trust = defaultdict(list)
+        for each in self.lines.left_out:
+            by_trust[each.reason[0]].append(each)
+        for trust, of_trust in sorted(by_trust.items()):
+            limit, free, enough = _TRUSTS[trust]
             if not _weigh_more(of_trust, max(limit * self._said[-1], free)):
                 continue
             # What is above the heading is no article.
@@ -280,9 +287,13 @@ class _Page:
         return []
 
 
+def _sum(numbers: Sequence[int], places: Iterable[int]) -> int:
+    return sum(map(numbers.__getitem__, places))
+
+
 def _weigh_more(left_out: Sequence[_LeftOut], prose: float) -> bool:
     """Return whether elements together have more prose. Most have fewer letters."""
-    return sum(each.letters for each in left_out) > prose and sum(each.prose for each in left_out) > prose
+    return sum([each.letters for each in left_out]) > prose and sum([each.prose for each in left_out]) > prose
 
 
 class _Lines:
@@ -418,13 +429,11 @@ def _of_name(token: str) -> tuple[_Reason, ...]:
     words = [word.lower() for word in _WORD.findall(token)]
     if not words or words[0] in _NEGATING or words[-1] in _NEGATING or _TOPIC.match(token):
         return ()
-    reasons = [(_NAME, token.lower())] if token.lower() in _WHOLE_NAMES else []
+    reasons = [_BY_WORD[word] for word in words if word in _BY_WORD]
+    if token.lower() in _WHOLE_NAMES:
+        reasons.append((_NAME, token.lower()))
     of_consent = sum(word in _CONSENT_NAMES for word in words)
-    is_dialog = of_consent and of_consent + sum(word in _DIALOG_NAMES for word in words) > 1
-    if is_dialog or not _CONSENT_DIALOGS.isdisjoint(words):
+    if of_consent and of_consent + sum(word in _DIALOG_NAMES for word in words) > 1:
         reasons.append((_CONSENT, "consent"))
-    reasons += [(_NAME, word) for word in words if word in _NAMES or word in _CONSENT_NAMES]
-    if not _REPLY_NAMES.isdisjoint(words):
-        reasons.append((_REPLIES, "comments"))
     head = next((word for word in reversed(words) if word not in _WRAPPERS), words[-1])
     return (*reasons, (_MARGIN_NAME, head)) if head in _MARGIN_NAMES else tuple(reasons)
