@@ -375,7 +375,7 @@ def test_url_that_gives_something_of_its_own_is_no_mirror(dedup: Deduplicator) -
 @pytest.mark.parametrize(
     "end",
     [
-        lambda dedup: dedup.visits.keep_fetching(Document(B, "")),  # its content is held nowhere
+        lambda dedup: dedup.keep_fetching(Document(B, "")),  # its content is held nowhere
         lambda dedup: claim(dedup, B).withdraw(),  # its item was not stored
     ],
     ids=["elsewhere", "withdrawn"],
@@ -389,7 +389,7 @@ def test_mirror_that_fails_is_fetched_from_then_on(dedup: Deduplicator, end: Cal
 
 def test_keep_fetching_leaves_what_is_no_mirror(dedup: Deduplicator) -> None:
     made = committed(dedup, A)
-    dedup.visits.keep_fetching(Document(A, "", aliases=(C,)))
+    dedup.keep_fetching(Document(A, "", aliases=(C,)))
     assert known(dedup, A).signature is made.signature
     assert dedup.store.resolve(C) is None
 

@@ -19,7 +19,7 @@ from ..document import Document
 from ..feeds import FORMATS, FeedError, Feeds, row_id, telling, writing
 from ..feeds.text_rows import json_text
 from ..items import item_document
-from ..matching.evidence import Rule
+from ..matching.matcher import Rule
 from ..papers.som import MissingExtraError, som_clusters
 from ..quality.evaluation import Calibration, calibrate, evaluate, shuffled, warm_up
 from ..quality.labels import MODES, LabelledSet

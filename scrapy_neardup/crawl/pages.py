@@ -377,7 +377,7 @@ class Pages:
             self._keep_fetching(*page.urls)
 
     def _keep_fetching(self, *urls: str) -> None:
-        self._neardup.access.later(self._neardup.dedup.visits.keep_fetching, Document(aliases=urls))
+        self._neardup.access.later(self._neardup.dedup.keep_fetching, Document(aliases=urls))
 
     def follow(self, request: Request) -> None:
         """Note that the page in the Referer header of a request has a link to a new page, as no dupefilter stopped it.
@@ -407,11 +407,11 @@ class Pages:
         if copy and copy not in self._leading:
             self._abroad[copy] = True
         elif copy:
-            self._neardup.dedup.visits.keep_fetching(Document(copy))
+            self._neardup.dedup.keep_fetching(Document(copy))
         elif referer and not claim.is_copy and not (claim.match or claim).signature.repeats:
             self._leading[referer] = True
             if self._abroad.pop(referer, None):
-                self._neardup.dedup.visits.keep_fetching(Document(referer))
+                self._neardup.dedup.keep_fetching(Document(referer))
 
 
 def _referer(request: Request | None) -> str:

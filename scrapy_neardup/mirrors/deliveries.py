@@ -1,4 +1,4 @@
-"""Record which documents URLs returned, and when any URL last returned a held document. No Scrapy."""
+"""Record when any URL last returned a held document. No Scrapy."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from ..document import Document
-from ..fingerprints.hashes import hash_bytes
-from ..signature import Evidence, Signature, Visit
-from ..text.urls import canonical_url
-from ..verdict import named
+from ..signature import Signature, Visit
 
 if TYPE_CHECKING:
     from ..store import Store
@@ -92,55 +88,3 @@ def _delivery(document: Signature) -> str:
 def _by_own_host(document: Signature) -> str:
     """Return the name under which the document's own host, a preferred one, is noted to have delivered it."""
     return f"own {_delivery(document)}"
-
-
-class Recorder:
-    """Records visits of URLs in a store."""
-
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
-        self._store = store
-        self._clock = clock
-
-    def own(self, document: Document, signature: Signature) -> Visit | None:
-        """Return the visit of a new document's own URL; None if the URL may return other documents too."""
-        if not document.url or document.url in document.loose:
-            return None
-        return Visit(document.url, signature, False, self._clock(), document.size)
-
-    def keep_fetching(self, document: Document) -> None:
-        """Record that the URLs of a document that are known as copies also return other content: fetch them again."""
-        known = ((url, self._store.resolve(url)) for url in urls(document))
-        self.unlink([url for url, visit in known if visit and visit.is_copy], document.size)
-
-    def unlink(self, urls: Iterable[str], size: int) -> None:
-        """Record that URLs return several documents."""
-        for url in urls:
-            self._store.record(Visit(url, None, False, self._clock(), size))
-
-    def link_item(self, document: Document, signature: Signature, evidence: Evidence) -> None:
-        """Record that one of several items of a page is a copy, unless the page is that of the original."""
-        if canonical_url(document.url or "") != canonical_url(signature.url or ""):
-            now, name = self._clock(), item_name(document)
-            self._store.record(Visit("", signature, True, now, evidence=evidence, firm=False, name=name))
-
-    def link(
-        self, urls: Iterable[str], document: Document, signature: Signature, evidence: Evidence | None, *, is_copy: bool
-    ) -> None:
-        """Record that URLs returned a document; "" stands for a copy without a URL."""
-        for url in urls:
-            firm = url not in document.loose
-            known = None if (firm and not is_copy) or not url else self._store.resolve(url)
-            # A URL with a document of its own does not become a copy, whatever else it or a list page returns.
-            if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
-                self._store.record(Visit(url, signature, is_copy, self._clock(), document.size, evidence, firm))
-
-
-def item_name(document: Document) -> str:
-    """Return the name of the visit of one of several items of a page. It ends with what is shown of the item."""
-    told = hash_bytes(document.sketch.codes + document.facts)
-    return f"item {told:016x}: {named(document.url, document.label)}"
-
-
-def urls(document: Document) -> list[str]:
-    """Return the URLs of a document, with its own URL first."""
-    return [url for url in (document.url, *document.aliases) if url]

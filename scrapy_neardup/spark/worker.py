@@ -16,7 +16,7 @@ from ..feeds import FeedError, Row, parse_object, row_id
 from ..feeds.text_rows import json_text
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
-from ..matching.evidence import Rule, compare
+from ..matching.matcher import Rule, compare
 from ..settings import Config
 from ..signature import Signature
 from ..store import open_store
