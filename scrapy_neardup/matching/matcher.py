@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import mmh3
 
@@ -180,6 +180,8 @@ NEAREST = 0.1  # matches count as nearest if their resemblance is less than this
 
 _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
+Proposed: TypeAlias = tuple[str, Signature]
+"""The name of a detector, and a document that it proposed."""
 
 
 class Matcher:
@@ -239,34 +241,30 @@ class Matcher:
     def _repeated(self, document: Document, signature: Signature) -> list[Match]:
         """Return a match for each held document that a document repeats, of preferred hosts if there are such.
 
-        A document of another host that repeats one of a preferred host shows no form, so it is not known then.
+        A document of a preferred host is compared only with those of its host. Other hosts' copies of it show no form.
         """
-        proposed = list(self.candidates(document, signature))
-        preferred = [each for each in proposed if each[1].url in self.preference]
+        is_preferred = document.url in self.preference
+        proposed = [each for each in self.candidates(document, signature) if not self._outranks(document, each)]
+        preferred = [each for each in proposed if not is_preferred and each[1].url in self.preference]
         matches = list(self._matches(document, signature, preferred)) if preferred else []
         return matches or list(self._matches(document, signature, proposed))
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield a match for each held document that a document repeats and outranks, since its host is preferred."""
-        return self._matches(document, signature, list(self.candidates(document, signature)), outranked=True)
+        """Yield a match for each held document that a document repeats, of hosts that are not preferred as its own."""
+        others = (each for each in self.candidates(document, signature) if self._outranks(document, each))
+        proposed = [each for each in others if each[1].url not in self.preference]
+        return self._matches(document, signature, proposed, outranked=True)
+
+    def _outranks(self, document: Document, proposed: Proposed) -> bool:
+        return self.preference.outranks(document.url, proposed[1].url)
 
     def _matches(
-        self,
-        document: Document,
-        signature: Signature,
-        proposed: list[tuple[str, Signature]],
-        *,
-        outranked: bool = False,
+        self, document: Document, signature: Signature, proposed: list[Proposed], *, outranked: bool = False
     ) -> Iterator[Match]:
         if not proposed:  # most pages; the page below takes a copy of all known pages of the host
             return
         page = self._page(document, signature, [] if outranked else proposed)
-        matches = [
-            match
-            for name, earlier in proposed
-            if self.preference.outranks(document.url, earlier.url) == outranked
-            and (match := self._verified(page, name, earlier))
-        ]
+        matches = [match for name, earlier in proposed if (match := self._verified(page, name, earlier))]
         if signature.facts and not outranked:
             self._learn_counters(document, signature, matches)
         told_apart = self._told_apart(signature, matches) if signature.facts else {}
@@ -318,7 +316,7 @@ class Matcher:
         page = self._page(document, signature, self.candidates(document, signature))
         return self._why_apart(page, earlier)
 
-    def _page(self, document: Document, signature: Signature, proposed: Iterable[tuple[str, Signature]]) -> Page:
+    def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> Page:
         """Return the page of a document, for comparison with its candidates.
 
         Once documents of a run are forgotten, all hosts are met anew: a version of a page that is not held any more
@@ -335,7 +333,7 @@ class Matcher:
             return WHY_APART
         return page.beside(earlier).why_siblings(is_own=is_own, counters=self._store.counters.of(document.url))
 
-    def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
+    def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
