@@ -156,14 +156,10 @@ class Deduplicator:
         started = next((known.started for known in store.runs() if run and known.id == run), None)
         dedup = cls(store, detectors, config, reviews=reviews, started=started, clock=clock)
         if config.ttl is not None and run is not None:
-            dedup.forget_older(config.ttl)
+            forgotten = store.forget(Selection(before=clock() - config.ttl))
+            if forgotten.documents:
+                logger.info("%d documents forgotten: no URL returned them within NEARDUP_TTL", forgotten.documents)
         return dedup
-
-    def forget_older(self, seconds: float) -> None:
-        """Forget the documents that no URL has returned for `seconds` seconds."""
-        forgotten = self.store.forget(Selection(before=self._clock() - seconds))
-        if forgotten.documents:
-            logger.info("%d documents forgotten: no URL returned them within NEARDUP_TTL", forgotten.documents)
 
     def claim(self, document: Document, record: bytes | None = None) -> Claim:
         """Decide on a document, and hold it as pending. Later documents are compared with it.
@@ -352,7 +348,10 @@ class Deduplicator:
     def _learn(self, claim: Claim, given_by: list[str]) -> None:
         """Learn from a document about the mirrors of its host."""
         document, signature = claim.document, claim.signature
-        known = self._known_urls(claim.match.signature) if claim.match else []
+        held = claim.match.signature if claim.match else None
+        known = [held.url] if held and held.url else []
+        if held and held.repeats:
+            known = [visit.url for visit in self.store.visits(held, MAX_KNOWN)]
         look = partial(self.matcher.trial, signature)
         for url in given_by:
             if url not in document.loose:
@@ -362,12 +361,6 @@ class Deduplicator:
                 if trials:
                     self.changes += changes
                     self.store.learn(trials)
-
-    def _known_urls(self, signature: Signature) -> list[str]:
-        """Return URLs that returned a held document."""
-        if not signature.repeats:  # saves a lookup
-            return [signature.url] if signature.url else []
-        return [visit.url for visit in self.store.visits(signature, MAX_KNOWN)]
 
     def take_changes(self) -> list[Relation]:
         """Return the changes of rules on hosts since the last call."""

@@ -411,9 +411,7 @@ class Matcher:
         """Return whether a URL is a held document's own URL or an alias of it, and not the URL of a copy."""
         if not url or not signature.url:
             return False
-        link = self._store.resolve(url)
-        known = link is not None and link.signature is signature and not link.is_copy
-        return known or canonical_url(url) == canonical_url(signature.url)
+        return self.last(url) is signature or canonical_url(url) == canonical_url(signature.url)
 
 
 def _same_text(a: Signature, b: Signature) -> bool:

@@ -79,7 +79,7 @@ class Deliveries:
             return True
         if by_own_host:
             own = self._seen(document.url, document)
-            return self.is_of_run(max(own, self._seen(_by_own_host(document), document)))
+            return self.is_of_run(max(own, self._seen(_name(document, by_own_host=True), document)))
         return self.is_of_run(document.first_seen) or self.is_of_run(self.last(document))
 
     def is_of_run(self, seen: float) -> bool:
@@ -92,18 +92,18 @@ class Deliveries:
     def last(self, document: Signature) -> float:
         """Return the time of the last delivery of a document, in seconds since the epoch; 0 if unknown."""
         own = self._seen(document.url, document)
-        return own if self.is_of_run(own) else max(own, self._seen(_delivery(document), document))
+        return own if self.is_of_run(own) else max(own, self._seen(_name(document), document))
 
     def is_deserted(self, document: Signature) -> bool:
         """Return whether the last delivery of a document was by another URL than its own."""
-        return self._seen(_delivery(document), document) > self._seen(document.url, document)
+        return self._seen(_name(document), document) > self._seen(document.url, document)
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
         """Record the delivery of a document, unless this run has a delivery of it already."""
         if not self.is_delivered(document):
-            self._record(_delivery(document), document, self._clock())
+            self._record(_name(document), document, self._clock())
         if by_own_host and not self.is_delivered(document, by_own_host=True):
-            self._record(_by_own_host(document), document, self._clock())
+            self._record(_name(document, by_own_host=True), document, self._clock())
 
     def _record(self, name: str, document: Signature, seen: float) -> None:
         self._store.record(Visit("", document, False, seen, name=name))
@@ -119,20 +119,16 @@ class Deliveries:
             if document is None or document is new or visit.is_copy or self.is_of_run(document.first_seen):
                 continue
             if self.is_of_run(visit.seen):
-                self._record(_delivery(document), document, visit.seen)
+                self._record(_name(document), document, visit.seen)
 
     def _seen(self, place: str | None, document: Signature) -> float:
         visit = self._store.resolve(place) if place else None
         return visit.seen if visit and visit.signature is document and not visit.is_copy else 0.0
 
 
-def _delivery(document: Signature) -> str:
-    return f"delivery {document.id}"
-
-
-def _by_own_host(document: Signature) -> str:
-    """Return the name under which the document's own host, a preferred one, is noted to have delivered it."""
-    return f"own {_delivery(document)}"
+def _name(document: Signature, *, by_own_host: bool = False) -> str:
+    """Return the name of the visit that notes a delivery, by any host or by the document's own, a preferred one."""
+    return f"{'own ' * by_own_host}delivery {document.id}"
 
 
 class Mirrors:
