@@ -273,8 +273,10 @@ class Pair:
         On one host, it is unknown too if a third known page of the host has this page's title.
         """
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
+        if not (page.title and other):
+            return None
         titles = zip(page.titles, self._rest, strict=True)
-        if not (page.title and other) or (is_one and any(title == page.title for title, counts in titles if counts)):
+        if is_one and any(title == page.title for title, counts in titles if counts):
             return None
         theirs = subject(title_words(other), page.host_titles if is_one else ())
         if page.subject == theirs:
