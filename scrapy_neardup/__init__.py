@@ -1,7 +1,7 @@
 """scrapy-neardup: keep a crawl from fetching and storing the same content twice.
 
-The way of an item: crawl/pipeline, crawl/pages, items, document, detectors, store, matching/matcher,
-matching/evidence, matching/claim, crawl/pages, store.
+The way of an item: crawl/pipeline, crawl/pages, items, document, detectors, deduplicator, store, matching/matcher,
+crawl/pages, deduplicator, store.
 
 The way of a request: crawl/middleware, mirrors/advice, then fetched, skipped or redirected (crawl/tickets).
 

@@ -15,15 +15,17 @@ from .detectors import Detector
 from .detectors.detector import Signer, build_detectors
 from .document import Document
 from .facts import names_in
+from .fingerprints.hashes import hash_bytes
 from .hosts import MAX_KNOWN, Relation
 from .matching.matcher import Matcher
 from .matching.reviews import Reviews
-from .mirrors.deliveries import Deliveries, Recorder, urls
+from .mirrors.advice import Deliveries
 from .settings import Config
-from .signature import TITLE, Signature, Visit
+from .signature import TITLE, Evidence, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
 from .store.records import run_of
-from .verdict import UNIQUE, Match, Verdict
+from .text.urls import canonical_url
+from .verdict import UNIQUE, Match, Verdict, named
 
 
 class Claim:
@@ -110,7 +112,6 @@ class Deduplicator:
         """`started` is the start of the run in seconds since the epoch, None for now."""
         self.store = store
         self.deliveries = Deliveries(store, clock() if started is None else started, clock)
-        self.visits = Recorder(store, clock)
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, config, reviews or Reviews(config))
@@ -148,14 +149,10 @@ class Deduplicator:
         started = next((known.started for known in store.runs() if run and known.id == run), None)
         dedup = cls(store, detectors, config, reviews=reviews, started=started, clock=clock)
         if config.ttl is not None and run is not None:
-            dedup.forget_older(config.ttl)
+            forgotten = store.forget(Selection(before=clock() - config.ttl))
+            if forgotten.documents:
+                logger.info("%d documents forgotten: no URL returned them within NEARDUP_TTL", forgotten.documents)
         return dedup
-
-    def forget_older(self, seconds: float) -> None:
-        """Forget the documents that no URL has returned for `seconds` seconds."""
-        forgotten = self.store.forget(Selection(before=self._clock() - seconds))
-        if forgotten.documents:
-            logger.info("%d documents forgotten: no URL returned them within NEARDUP_TTL", forgotten.documents)
 
     def claim(self, document: Document, record: bytes | None = None) -> Claim:
         """Decide on a document, and hold it as pending. Later documents are compared with it.
@@ -265,32 +262,65 @@ class Deduplicator:
         if claim.state == "withdrawn":
             if is_new:
                 self.store.withdraw(signature)
-            self.visits.keep_fetching(document)
+            self.keep_fetching(document)
             return
-        given_by, own = urls(document), None
+        given_by, own = _urls(document), None
         with suppress(StoreError):  # the next write raises it
             if not self.store.is_remote and self.store.session.others_open():  # it may know these URLs since the claim
                 self.store.refresh()
             self.deliveries.remember(given_by, match.signature if match else signature)
         if is_new:
-            own = None if claim.is_one_of_many else self.visits.own(document, signature)
+            if document.url and not claim.is_one_of_many and document.url not in document.loose:
+                own = Visit(document.url, signature, False, self._clock(), document.size)
             self.store.commit(signature, own)  # first, since the next steps may fail
             if document.url in self.matcher.preference:
                 self._take_place(document, signature)
         if self._learns_hosts:
             self._learn(claim, given_by)
         if claim.is_one_of_many:
-            self.visits.unlink(given_by, document.size)
+            self._unlink(given_by, document.size)
             if match and claim.is_copy:
-                self.visits.link_item(document, match.signature, match.evidence)
+                self._link_item(document, match)
         elif is_new:
-            self.visits.link(given_by[own is not None :], document, signature, None, is_copy=False)
+            self._link(given_by[own is not None :], document, signature, None, is_copy=False)
         elif match:
             is_copy = claim.is_copy and not claim.is_successor
             given_by = given_by if document.url else ["", *given_by]
-            self.visits.link(given_by, document, match.signature, match.evidence, is_copy=is_copy)
+            self._link(given_by, document, match.signature, match.evidence, is_copy=is_copy)
         else:
-            self.visits.keep_fetching(document)
+            self.keep_fetching(document)
+
+    def keep_fetching(self, document: Document) -> None:
+        """Record that the URLs of a document that are known as copies also return other content: fetch them again."""
+        known = ((url, self.store.resolve(url)) for url in _urls(document))
+        self._unlink([url for url, visit in known if visit and visit.is_copy], document.size)
+
+    def _unlink(self, urls: Iterable[str], size: int) -> None:
+        """Record that URLs return several documents."""
+        for url in urls:
+            self.store.record(Visit(url, None, False, self._clock(), size))
+
+    def _link_item(self, document: Document, match: Match) -> None:
+        """Record that one of several items of a page is a copy, unless the page is that of the original.
+
+        The name of the visit ends with what is shown of the item.
+        """
+        if canonical_url(document.url or "") != canonical_url(match.signature.url or ""):
+            told = hash_bytes(document.sketch.codes + document.facts)
+            name = f"item {told:016x}: {named(document.url, document.label)}"
+            visit = Visit("", match.signature, True, self._clock(), evidence=match.evidence, firm=False, name=name)
+            self.store.record(visit)
+
+    def _link(
+        self, urls: Iterable[str], document: Document, signature: Signature, evidence: Evidence | None, *, is_copy: bool
+    ) -> None:
+        """Record that URLs returned a document; "" stands for a copy without a URL."""
+        for url in urls:
+            firm = url not in document.loose
+            known = None if (firm and not is_copy) or not url else self.store.resolve(url)
+            # A URL with a document of its own does not become a copy, whatever else it or a list page returns.
+            if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
+                self.store.record(Visit(url, signature, is_copy, self._clock(), document.size, evidence, firm))
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats, which are forgotten.
@@ -311,7 +341,10 @@ class Deduplicator:
     def _learn(self, claim: Claim, given_by: list[str]) -> None:
         """Learn from a document about the mirrors of its host."""
         document, signature = claim.document, claim.signature
-        known = self._known_urls(claim.match.signature) if claim.match else []
+        held = claim.match.signature if claim.match else None
+        known = [held.url] if held and held.url else []
+        if held and held.repeats:
+            known = [visit.url for visit in self.store.visits(held, MAX_KNOWN)]
         look = partial(self.matcher.trial, signature)
         for url in given_by:
             if url not in document.loose:
@@ -321,12 +354,6 @@ class Deduplicator:
                 if trials:
                     self.changes += changes
                     self.store.learn(trials)
-
-    def _known_urls(self, signature: Signature) -> list[str]:
-        """Return URLs that returned a held document."""
-        if not signature.repeats:  # saves a lookup
-            return [signature.url] if signature.url else []
-        return [visit.url for visit in self.store.visits(signature, MAX_KNOWN)]
 
     def take_changes(self) -> list[Relation]:
         """Return the changes of rules on hosts since the last call."""
@@ -371,3 +398,8 @@ class Deduplicator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(clean=kind is None or issubclass(kind, SystemExit))
+
+
+def _urls(document: Document) -> list[str]:
+    """Return the URLs of a document, with its own URL first."""
+    return [url for url in (document.url, *document.aliases) if url]

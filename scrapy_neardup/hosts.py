@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -68,7 +68,6 @@ class Tally(NamedTuple):
     """The number of trials in `same` that a canonical URL confirms. These trials count twice."""
 
 
-NOTHING = Tally(0, 0, 0)
 NOBODY = 2
 
 
@@ -113,7 +112,7 @@ class Relation:
     shape: Shape
     trials: dict[int, Row] = field(default_factory=dict)
     """Trials by the hash of the path, in the order of their last visits."""
-    tally: Tally = NOTHING
+    tally: Tally = field(default_factory=lambda: Tally(0, 0, 0))
     confidence: float = 0.0
     confirmed: float = -math.inf
     """The time of the last trial with equal content, in seconds since the epoch."""
@@ -131,6 +130,27 @@ class Relation:
         seen = self.shape.flip() if side else self.shape
         other, here = counterpart(url, seen, self.sites[1 - side]), place(url, seen)
         return There(1 - side, other, here) if other and here else None
+
+    def compare(
+        self, url: str, twins: list[str], look: Callable[[str], Finding | None], now: float, claims: Collection[str]
+    ) -> list[Row]:
+        """Compare the page at a URL with the page to which it corresponds, and return the evidence.
+
+        `twins`: pages of its host with the same text. Such a text is only the frame of the pages, so it proves no
+        difference, and earlier differences of the twins are retracted.
+        """
+        trials = (self.trials.get(there.place.path) for there in map(self.across, twins) if there)
+        wrong = (trial for trial in trials if trial and trial.outcome == Outcome.DIFFERENT)
+        rows = [trial._replace(outcome=Outcome.UNKNOWN, seen=now) for trial in wrong]
+        there = self.across(url)
+        found = look(there.url) if there else None
+        if there and found and not (twins and found.outcome is Outcome.DIFFERENT):
+            claimed, other = there.url in claims, self.sites[there.side]
+            first = other if claimed else found.first or other
+            holder = self.sites.index(first) if first in self.sites else NOBODY
+            pages = self.sites, *self.shape, there.place.path
+            rows.append(Row(*pages, found.outcome, found.content, there.place.branch, holder, now, claimed))
+        return rows
 
     def add(self, rows: Iterable[Row]) -> bool:
         """Add trials, which must be sorted oldest first. Each trial replaces the earlier trial of its path.
@@ -279,7 +299,7 @@ class Hosts:
         rows: list[Row] = []
         changed: list[Relation] = []
         for relation in self._busiest(own):
-            found = [*_retractions(relation, twins, now), *_trials(relation, url, look, now, claims, frame=bool(twins))]
+            found = relation.compare(url, twins, look, now, claims)
             rows += found
             if found and relation.add(found):
                 changed.append(relation)
@@ -382,40 +402,6 @@ class Hosts:
 
 def _evidence(relation: Relation) -> tuple[bool, int, float]:
     return relation.in_force, relation.tally.same, relation.confirmed
-
-
-def _retractions(relation: Relation, twins: list[str], now: float) -> Iterator[Row]:
-    """Yield retractions of DIFFERENT outcomes for the `twins`, which are pages of this host with the same text.
-
-    Such a text is only the frame of the pages, so it proves no difference.
-    """
-    for there in filter(None, map(relation.across, twins)):
-        trial = relation.trials.get(there.place.path)
-        if trial and trial.outcome == Outcome.DIFFERENT:
-            yield trial._replace(outcome=Outcome.UNKNOWN, seen=now)
-
-
-def _trials(
-    relation: Relation,
-    url: str,
-    look: Callable[[str], Finding | None],
-    now: float,
-    claims: frozenset[str],
-    *,
-    frame: bool,
-) -> Iterator[Row]:
-    """Compare a document with the page at its counterpart in a relation, and yield the evidence.
-
-    `frame`: whether the document repeats another page of its own host. If so, a difference proves nothing.
-    """
-    there = relation.across(url)
-    found = look(there.url) if there else None
-    if there and found and not (frame and found.outcome is Outcome.DIFFERENT):
-        claimed, other = there.url in claims, relation.sites[there.side]
-        first = other if claimed else found.first or other
-        holder = relation.sites.index(first) if first in relation.sites else NOBODY
-        pages = relation.sites, *relation.shape, there.place.path
-        yield Row(*pages, found.outcome, found.content, there.place.branch, holder, now, claimed)
 
 
 SEVERAL = 4  # visits at which a counter must have changed, at one of them beside a text

@@ -11,7 +11,7 @@ import pytest
 from helpers import edited, hashes, python, text, words
 
 from scrapy_neardup.document import Document
-from scrapy_neardup.matching.evidence import Rule
+from scrapy_neardup.matching.matcher import Rule
 from scrapy_neardup.papers import som
 from scrapy_neardup.papers.som import (
     MissingExtraError,

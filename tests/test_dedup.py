@@ -375,7 +375,7 @@ def test_url_that_gives_something_of_its_own_is_no_mirror(dedup: Deduplicator) -
 @pytest.mark.parametrize(
     "end",
     [
-        lambda dedup: dedup.visits.keep_fetching(Document(B, "")),  # its content is held nowhere
+        lambda dedup: dedup.keep_fetching(Document(B, "")),  # its content is held nowhere
         lambda dedup: claim(dedup, B).withdraw(),  # its item was not stored
     ],
     ids=["elsewhere", "withdrawn"],
@@ -389,7 +389,7 @@ def test_mirror_that_fails_is_fetched_from_then_on(dedup: Deduplicator, end: Cal
 
 def test_keep_fetching_leaves_what_is_no_mirror(dedup: Deduplicator) -> None:
     made = committed(dedup, A)
-    dedup.visits.keep_fetching(Document(A, "", aliases=(C,)))
+    dedup.keep_fetching(Document(A, "", aliases=(C,)))
     assert known(dedup, A).signature is made.signature
     assert dedup.store.resolve(C) is None
 
@@ -641,6 +641,13 @@ def test_a_document_whose_place_was_taken_shows_no_form(preferring: Deduplicator
     for place, url in enumerate(("http://d.example/4", B, f"{B}?another", "http://d.example/5")):
         assert outcome(committed(preferring, url, edited(text(1), 30 + place))) == ("duplicate", A)
     assert len(preferring) == 1
+
+
+def test_other_hosts_copies_show_no_form_of_a_preferred_document(preferring: Deduplicator) -> None:
+    committed(preferring, A)
+    for place, url in enumerate((C, f"{A}?another")):
+        claimed = committed(preferring, url, edited(text(1), 30 + place))
+    assert outcome(claimed) == ("duplicate", A)
 
 
 def test_near_copies_repeat_a_preferred_document_that_is_pending(preferring: Deduplicator) -> None:

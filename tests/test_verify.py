@@ -8,7 +8,7 @@ import pytest
 from helpers import edited, hashes, sketch, text
 
 from scrapy_neardup.document import Document
-from scrapy_neardup.matching.evidence import ANYTHING, Comparison, Rule, compare
+from scrapy_neardup.matching.matcher import ANYTHING, Comparison, Rule, compare
 from scrapy_neardup.settings import Config
 
 RULE = Rule(resemblance=0.5, length_ratio=2.0, min_tokens=20)

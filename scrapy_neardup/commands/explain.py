@@ -16,7 +16,7 @@ from ..deduplicator import Deduplicator
 from ..detectors import Exact
 from ..document import Document
 from ..feeds import FeedError
-from ..matching.evidence import Comparison, Rule, compare
+from ..matching.matcher import Comparison, Rule, compare
 from ..matching.reviews import WHY_APART, Reviews
 from ..mirrors.advice import Alternative, Mirrors
 from ..settings import Config

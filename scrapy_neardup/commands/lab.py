@@ -15,7 +15,7 @@ from ..atomic import check_place
 from ..detectors.detector import build_detectors
 from ..document import Document
 from ..feeds import FORMATS, FeedError, json_text, row_id, telling, writing
-from ..matching.evidence import Rule
+from ..matching.matcher import Rule
 from ..papers.som import MissingExtraError, som_clusters
 from ..quality.evaluation import MODES, LabelledSet, calibrate, evaluate, warm_up
 from ..quality.shingle_clusters import shingle_clusters

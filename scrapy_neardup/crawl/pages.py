@@ -344,7 +344,7 @@ class Pages:
             self._keep_fetching(*page.urls)
 
     def _keep_fetching(self, *urls: str) -> None:
-        self._neardup.later(self._dedup.visits.keep_fetching, Document(aliases=urls))
+        self._neardup.later(self._dedup.keep_fetching, Document(aliases=urls))
 
     def follow(self, request: Request) -> None:
         """Note that the page in the Referer header of a request has a link to a new page, as no dupefilter stopped it.

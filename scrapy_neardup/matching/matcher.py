@@ -1,30 +1,161 @@
-"""Decide whether a document is a copy, and choose its original among the candidates. No Scrapy."""
+"""Decide whether a document is a copy, and choose its original among the candidates. No Scrapy.
+
+Detectors propose many candidates. Each pair is measured by its sketches, and thresholds decide which are accepted.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import mmh3
 
 from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
+from ..fingerprints import shingles
+from ..fingerprints.shingles import Sketch
 from ..fingerprints.simhash import hamming
 from ..hosts import Finding, judge
 from ..settings import Config
 from ..signature import Evidence, Signature
 from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
-from .evidence import Rule, compare
 from .reviews import WHY_APART, Reviews
 from .siblings import Page, Siblings, title_words
 
 if TYPE_CHECKING:
     from ..store import Store
+
+
+LONG = 1000  # the number of tokens from which a text is long
+LEAST = 0.3  # whole texts with less resemblance are not copies, whatever is form
+
+
+class Comparison(NamedTuple):
+    """The measures of a pair of documents. All but the lengths are estimates."""
+
+    resemblance: float
+    containment: float
+    length_ratio: float
+    """The tokens of the longer text, divided by those of the shorter. Peng et al., section 3.2, step 3."""
+    tokens: int
+    """Tokens of the shorter text."""
+    figures: int
+    """The number of figures in the document that has fewer of them; 0 if one document has none."""
+    missing_figures: float
+    """The number of these figures that the other document lacks."""
+
+
+def compare(a: Sketch, b: Sketch) -> Comparison:
+    """Compare two documents. The resemblance is 0 if a text has no tokens."""
+    shorter, longer = sorted((a.tokens, b.tokens))
+    if not shorter:
+        return Comparison(0.0, 0.0, float("inf") if longer else 1.0, 0, 0, 0.0)
+    shared = shingles.resemblance(a, b)
+    return Comparison(
+        resemblance=shared,
+        containment=shingles.containment(a, b, shared),
+        length_ratio=longer / shorter,
+        tokens=shorter,
+        figures=min(a.figures, b.figures),
+        missing_figures=shingles.missing_figures(a, b),
+    )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The thresholds that a copy has to meet.
+
+    They depend on the length of the texts, since a few changed words matter more in a short text.
+    """
+
+    resemblance: float | Mapping[int, float]
+    """The required resemblance of long texts; or required resemblances by minimum number of tokens, ascending."""
+    length_ratio: float
+    min_tokens: int
+    short_text: str = "unique"
+    allowance: float = 0.12
+    """Added to the required resemblance of texts of up to `LONG` tokens. For longer texts, only the part `LONG` /
+    tokens of it is added."""
+    short_allowance: float = 8.0
+    """Divided by the number of tokens, and then added in place of `allowance` if it is more, as in short texts. If
+    `resemblance` is given by length, neither is added."""
+    family_discount: float = 0.13
+    """If the original has copies already, the allowed difference, 1 - required resemblance, grows by this share."""
+    figure_share: float = 0.1
+    """The share of the figures that may differ."""
+    tokens_a_figure: float = 200.0
+    """One more figure may differ for each of this many tokens."""
+    near: float = 0.7
+    """The resemblance from which all figures may differ, if the texts have few figures."""
+    few_figures: float = 0.08
+    """The maximum share of figures among the tokens of a text with few figures."""
+
+    @classmethod
+    def from_config(cls, config: Config) -> Rule:
+        return cls(config.resemblance, config.length_ratio, config.min_tokens, config.short_text)
+
+    def accepts(
+        self,
+        found: Comparison,
+        *,
+        same_text: bool = False,
+        same_record: bool = False,
+        repeated: bool = False,
+    ) -> bool:
+        """Return whether one document repeats the other.
+
+        `same_text`: their normalized texts are equal. `same_record`: both have one URL, or are of one site with equal
+        facts. `repeated`: the original has copies already.
+
+        A text of fewer than `min_tokens` tokens repeats only an equal text: of the same record or, with `short_text`
+        "exact", of any. If the original has copies, the rule is less strict, since the original
+        is then one of several versions of a text, and another version may differ more from it than a copy does.
+        """
+        if found.tokens < max(self.min_tokens, 1):
+            is_exact = self.short_text == "exact" and found.tokens > 0
+            return same_text and (same_record or is_exact)
+        return (
+            found.resemblance >= self.required_resemblance(found.tokens, repeated=repeated)
+            and found.length_ratio <= self.length_ratio
+            and (
+                self.ignores_figures(found)
+                or found.missing_figures <= self.allowed_figures(found.tokens, found.figures)
+            )
+        )
+
+    def ignores_figures(self, found: Comparison) -> bool:
+        """Return whether all figures may differ, because the texts are near copies with few figures."""
+        return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
+
+    def may_accept(self, found: Comparison) -> bool:
+        """Return whether two texts may be accepted once form is left out. Texts too short to tell may be too."""
+        return found.tokens < self.min_tokens or found.resemblance >= LEAST
+
+    def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
+        """Return the required resemblance, given the number of tokens of the shorter text."""
+        if isinstance(self.resemblance, Mapping):
+            lengths = list(self.resemblance)
+            required = self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
+        else:
+            tokens = max(tokens, 1)
+            more = max(self.allowance * min(1.0, LONG / tokens), self.short_allowance / tokens)
+            required = min(1.0, self.resemblance + more)
+        return required - self.family_discount * (1 - required) * repeated
+
+    def allowed_figures(self, tokens: int, figures: int) -> float:
+        """Return the number of figures that may differ, given `Comparison.tokens` and `Comparison.figures`."""
+        return self.figure_share * figures + tokens / self.tokens_a_figure
+
+
+ANYTHING = Rule(0.0, float("inf"), 0, allowance=0.0, short_allowance=0.0, tokens_a_figure=float("1e-9"))
+"""A rule that accepts every pair of texts with tokens, for measurements without verification."""
 
 
 class Preference:
@@ -49,6 +180,8 @@ NEAREST = 0.1  # matches count as nearest if their resemblance is less than this
 
 _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
+Proposed: TypeAlias = tuple[str, Signature]
+"""The name of a detector, and a document that it proposed."""
 
 
 class Matcher:
@@ -108,34 +241,30 @@ class Matcher:
     def _repeated(self, document: Document, signature: Signature) -> list[Match]:
         """Return a match for each held document that a document repeats, of preferred hosts if there are such.
 
-        A document of another host that repeats one of a preferred host shows no form, so it is not known then.
+        A document of a preferred host is compared only with those of its host. Other hosts' copies of it show no form.
         """
-        proposed = list(self.candidates(document, signature))
-        preferred = [each for each in proposed if each[1].url in self.preference]
+        is_preferred = document.url in self.preference
+        proposed = [each for each in self.candidates(document, signature) if not self._outranks(document, each)]
+        preferred = [each for each in proposed if not is_preferred and each[1].url in self.preference]
         matches = list(self._matches(document, signature, preferred)) if preferred else []
         return matches or list(self._matches(document, signature, proposed))
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield a match for each held document that a document repeats and outranks, since its host is preferred."""
-        return self._matches(document, signature, list(self.candidates(document, signature)), outranked=True)
+        """Yield a match for each held document that a document repeats, of hosts that are not preferred as its own."""
+        others = (each for each in self.candidates(document, signature) if self._outranks(document, each))
+        proposed = [each for each in others if each[1].url not in self.preference]
+        return self._matches(document, signature, proposed, outranked=True)
+
+    def _outranks(self, document: Document, proposed: Proposed) -> bool:
+        return self.preference.outranks(document.url, proposed[1].url)
 
     def _matches(
-        self,
-        document: Document,
-        signature: Signature,
-        proposed: list[tuple[str, Signature]],
-        *,
-        outranked: bool = False,
+        self, document: Document, signature: Signature, proposed: list[Proposed], *, outranked: bool = False
     ) -> Iterator[Match]:
         if not proposed:  # most pages; the page below takes a copy of all known pages of the host
             return
         page = self._page(document, signature, [] if outranked else proposed)
-        matches = [
-            match
-            for name, earlier in proposed
-            if self.preference.outranks(document.url, earlier.url) == outranked
-            and (match := self._verified(page, name, earlier))
-        ]
+        matches = [match for name, earlier in proposed if (match := self._verified(page, name, earlier))]
         if signature.facts and not outranked:
             self._learn_counters(document, signature, matches)
         told_apart = self._told_apart(signature, matches) if signature.facts else {}
@@ -187,7 +316,7 @@ class Matcher:
         page = self._page(document, signature, self.candidates(document, signature))
         return self._why_apart(page, earlier)
 
-    def _page(self, document: Document, signature: Signature, proposed: Iterable[tuple[str, Signature]]) -> Page:
+    def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> Page:
         """Return the page of a document, for comparison with its candidates.
 
         Once documents of a run are forgotten, all hosts are met anew: a version of a page that is not held any more
@@ -204,7 +333,7 @@ class Matcher:
             return WHY_APART
         return page.beside(earlier).why_siblings(is_own=is_own, counters=self._store.counters.of(document.url))
 
-    def candidates(self, document: Document, signature: Signature) -> Iterator[tuple[str, Signature]]:
+    def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
@@ -282,9 +411,7 @@ class Matcher:
         """Return whether a URL is a held document's own URL or an alias of it, and not the URL of a copy."""
         if not url or not signature.url:
             return False
-        link = self._store.resolve(url)
-        known = link is not None and link.signature is signature and not link.is_copy
-        return known or canonical_url(url) == canonical_url(signature.url)
+        return self.last(url) is signature or canonical_url(url) == canonical_url(signature.url)
 
 
 def _same_text(a: Signature, b: Signature) -> bool:

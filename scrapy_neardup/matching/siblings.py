@@ -1,20 +1,9 @@
 """Recognise siblings, pages of one form with different subjects, which are not copies. No I/O.
 
 Reference pages of a library, products of a shop and ads of an employer share most of their words. What another page
-has too is *form*, and no evidence of a copy. The rest is a page's *own* text. Two documents are siblings, and both are
-kept, if one of these conditions holds. Without a URL, only the first condition is checked. If strong facts are equal,
-only facts are compared.
-
-- Strong facts. The items differ in a number that is the same on all sites, such as an ISBN.
-- Facts. Both items are of one host, and differ in a fact, such as a date, place or price.
-- Thin text. Both pages are of one host, the titles or the texts differ, and the later text says little of its page.
-- Subject. The subjects of the titles differ, and the earlier text lacks what the later text says of its subject. Or
-  both pages are of one host, and the text names neither of the two subjects.
-- Own text. The own texts resemble each other too little. Equal subjects on one host ask for nothing beyond the rule,
-  equal or unknown subjects on two hosts for `LITTLE`, different subjects on one host for `NEARLY_ALL`. In the other
-  cases, the requirement is between the two: the more of the page is form, the more is required.
-- Passages. Each text has passages that the other lacks, which are a considerable part of it. On one host, a passage of
-  some words is enough if the titles say nothing. Many words of passages in the later text alone are enough too.
+has too is *form*, and no evidence of a copy. The rest is a page's *own* text. `Pair.why_siblings` looks for a reason to
+keep both pages: facts differ, the text is thin, the earlier text lacks the subject of the title, the own texts resemble
+each other too little, or each text has passages that the other lacks. docs/decisions.md has the thresholds.
 
 A shingle is form if one of the other pages has it that this process knows: the last pages of the later page's host, of
 which the store gives a sample at first, and all candidates. The earlier page does not count, nor do pages with its
@@ -165,11 +154,6 @@ class Page:
         return [title_words(title) if host(url) == name else () for url, title in self.others]
 
     @cached_property
-    def numbers(self) -> dict[Place, int]:
-        """The rows of the other pages by place."""
-        return {place: row for row, place in enumerate(self.others)}
-
-    @cached_property
     def rows(self) -> Codes:
         """The codes of the other pages, one row for each."""
         return np.frombuffer(b"".join(self.others.values()), np.uint8).reshape(-1, BINS)
@@ -289,8 +273,10 @@ class Pair:
         On one host, it is unknown too if a third known page of the host has this page's title.
         """
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
+        if not (page.title and other):
+            return None
         titles = zip(page.titles, self._rest, strict=True)
-        if not (page.title and other) or (is_one and any(title == page.title for title, counts in titles if counts)):
+        if is_one and any(title == page.title for title, counts in titles if counts):
             return None
         theirs = subject(title_words(other), page.host_titles if is_one else ())
         if page.subject == theirs:
@@ -301,8 +287,8 @@ class Pair:
     def _rest(self) -> npt.NDArray[np.bool_]:
         """For each other page, whether it counts. The earlier page and those with its text, its records, do not."""
         rest = np.asarray((self._page.rows != self._earlier_codes).any(axis=1), bool)
-        if (place := self._page.numbers.get(_place(self._earlier))) is not None:
-            rest[place] = False
+        if (place := _place(self._earlier)) in self._page.others:
+            rest[[*self._page.others].index(place)] = False
         return rest
 
     @cached_property

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..deduplicator import Deduplicator
 from ..feeds import FeedError, Feeds, Row
 from ..items import item_document
-from ..matching.evidence import ANYTHING, Rule, compare
+from ..matching.matcher import ANYTHING, Rule, compare
 from ..progress import watched
 from ..settings import Config, detector_name
 from ..signature import Signature

@@ -15,7 +15,7 @@ from ..document import Document
 from ..fingerprints.hashes import Hashes, hash_bytes
 from ..fingerprints.shingles import Sketch, super_shingles
 from ..index.kinds import Unions
-from ..matching.evidence import Rule, compare
+from ..matching.matcher import Rule, compare
 from ..text.urls import canonical_url
 
 BANDS, ROWS = 32, 2  # 99.6 % of the pairs with a resemblance of 0.4 share a key

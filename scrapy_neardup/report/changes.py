@@ -13,7 +13,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from ..matching.evidence import compare
+from ..matching.matcher import compare
 from ..signature import Signature, Visit
 from ..store import Store
 from ..store.records import Run, run_of

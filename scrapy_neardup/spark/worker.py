@@ -15,7 +15,7 @@ from ..document import Document
 from ..feeds import FeedError, Row, json_text, parse_object, row_id
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
-from ..matching.evidence import Rule, compare
+from ..matching.matcher import Rule, compare
 from ..settings import Config
 from ..signature import Signature
 from ..store import open_store
