@@ -22,7 +22,7 @@ from .records import DOCUMENT, VISIT, id_of, index_key, place_of, plain, posting
 if TYPE_CHECKING:
     from .runs import Session
 
-MOST_KNOWN = 1024  # visits to cache
+MOST_KNOWN, MOST_COUNTS = 1024, 1 << 16  # visits to cache, and counts of copies
 AT_ONCE = 500  # visits to read at a time
 FEW = 16  # the maximum number of copies of a document that are counted exactly
 MANY = 1 << 24  # the maximum number of visits of a document or a run
@@ -118,7 +118,7 @@ class Visits:
     def count(self, id: str) -> int:
         """Return the number of copies of a document. A number above `FEW` may include those that changed since."""
         if id not in self.copies:
-            if len(self.copies) >= MOST_KNOWN:
+            if len(self.copies) >= MOST_COUNTS:
                 self.copies.clear()
             self.copies[id] = self._counted(id)
         return self.copies[id]
@@ -158,7 +158,7 @@ class Visits:
         If the visit before can't be read, write both anyway, and raise StoreError.
         """
         others = [new] if new else []
-        if new and len(self.copies) < MOST_KNOWN:
+        if new and len(self.copies) < MOST_COUNTS:
             self.copies[id_of(new.key)] = 0
         at = id_of(new.key) if new else self._session.next_id()
         self._write([*others, self._entry(visit, at, others)] if visit else others)
