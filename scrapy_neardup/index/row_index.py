@@ -220,28 +220,27 @@ class RowIndex:
 
         If more rows have a near SimHash, the nearest are chosen; among equal distances, the oldest.
         """
-        found: dict[int, Places] = {}
+        found = [Places({}, {}) for _ in questions]
         asked, columns = Probes.of(questions if self.levels else (), nearest)
         for level in self.levels:
             for probe, number, far in level.find(columns):
                 at, key = asked[probe]
-                keys, near = found.setdefault(at, Places({}, {}))
                 if key is None:
-                    near[number] = far
+                    found[at].near[number] = far
                 else:
-                    keys.setdefault(key, []).append(number)
-        return [self._answer(question, found.get(at), nearest) for at, question in enumerate(questions)]
+                    found[at].keys.setdefault(key, []).append(number)
+        return [self._answer(*each, nearest) for each in zip(questions, found, strict=True)]
 
-    def _answer(self, question: Asked, found: Places | None, nearest: int) -> Places:
-        """Return what the levels have for a question and the newest rows, at most as many as it asks for."""
-        newest = self.newest(question) if self._rows else Places({}, {})
-        if not found:
-            found = Places({}, {})
-        keys = {
-            key: [*found.keys.get(key, ()), *newest.keys.get(key, ())][-question[0][key] :]
-            for key in {**found.keys, **newest.keys}
-        }
-        return Places(keys, nearest_of(dict(sorted(found.near.items())) | newest.near, nearest))
+    def _answer(self, question: Asked, found: Places, nearest: int) -> Places:
+        """Add the newest rows to what the levels have for a question. Keep at most as many as it asks for."""
+        newest = self.newest(question)
+        for key, places in newest.keys.items():
+            found.keys.setdefault(key, []).extend(places)
+        for key, places in found.keys.items():
+            del places[: -question[0][key]]
+        if not (found.near or newest.near):
+            return found
+        return Places(found.keys, nearest_of(dict(sorted(found.near.items())) | newest.near, nearest))
 
     def newest(self, question: Asked) -> Places:
         """Return the places of all rows outside the levels that answer a question."""
@@ -251,8 +250,8 @@ class RowIndex:
             far = np.bitwise_count(np.frombuffer(self._simhashes, np.uint64) ^ np.uint64(simhash))
             some = (far <= distance).nonzero()[0].tolist()
             near = {place: int(far[at]) for at in some if (place := self._rows[self._near[at]][0]) is not None}
-        known = {key: self._in_tail(key) for key in keys.keys() & self._first.keys()}
-        return Places({key: places for key, places in known.items() if places}, near)
+        known = keys.keys() & self._first.keys()
+        return Places({key: places for key in known if (places := self._in_tail(key))}, near)
 
     def _in_tail(self, key: int) -> list[Place]:
         slots = (self._first[key], *self._others.get(key, ())) if key in self._first else ()
