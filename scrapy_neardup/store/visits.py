@@ -22,10 +22,11 @@ from .records import DOCUMENT, VISIT, id_of, index_key, place_of, plain, posting
 if TYPE_CHECKING:
     from .runs import Session
 
-MOST_KNOWN, MOST_COUNTS = 1024, 1 << 16  # visits to cache, and counts of copies
+MOST_KNOWN = 1024  # visits to cache
 AT_ONCE = 500  # visits to read at a time
 FEW = 16  # the maximum number of copies of a document that are counted exactly
 MANY = 1 << 24  # the maximum number of visits of a document or a run
+MOST_COUNTS = 1 << 16  # counts of copies to cache
 
 
 class Visits:
