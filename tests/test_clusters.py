@@ -123,14 +123,14 @@ def test_highest_keeps_the_order_and_the_first_of_equal_ones() -> None:
 
 
 def test_unit_vectors_equations_9_to_11(three: Occurrences) -> None:
-    vectors = som.unit_vectors(three, np.array([3.0, 4.0, 1.0, 2.0, 2.0]), np.array([0, 1]))
+    vectors = som.unit_vectors(three, np.array([3.0, 4.0, 1.0, 2.0, 2.0]), np.arange(3), np.array([0, 1]))
     assert vectors.tolist() == [[0.6, 0.8], [0, 1], [0, 0]]
 
 
-def test_whole_vectors_have_all_terms_of_the_chosen_documents(three: Occurrences) -> None:
+def test_unit_vectors_of_all_terms_of_some_documents(three: Occurrences) -> None:
     weights = np.array([3.0, 4.0, 1.0, 2.0, 2.0])
-    assert som.whole_vectors(three, weights, np.array([0, 2])).tolist() == [[0.6, 0.8, 0], [0, 0, 1]]
-    assert som.whole_vectors(three, weights, np.array([2])).tolist() == [[1]]
+    assert som.unit_vectors(three, weights, np.array([0, 2])).tolist() == [[0.6, 0.8, 0], [0, 0, 1]]
+    assert som.unit_vectors(three, weights, np.array([2])).tolist() == [[1]]
 
 
 def test_rough_classes_hold_what_is_alike_together_and_are_numbered_as_they_come() -> None:
@@ -232,7 +232,7 @@ def trained() -> list[list[int]]:
     found = som.count_terms(batch())
     weights = som.term_weights(found, 2)
     selected = som.highest(som.joint_score(found, som.class_numbers(range(60)), 0.5), 500)
-    vectors = som.unit_vectors(found, weights, selected)
+    vectors = som.unit_vectors(found, weights, np.arange(60), selected)
     return som.train(pytest.importorskip("minisom"), vectors, 1).tolist()  # type: ignore[no-any-return]
 
 

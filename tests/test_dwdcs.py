@@ -251,9 +251,10 @@ def key(concept: str) -> int:
 
 def test_cosine() -> None:  # formula 9
     # (2, 1, 0) and (1, 1, 2): 2·1 + 1·1 + 0·2 = 3, 2² + 1² = 5, 1² + 1² + 2² = 6; 3 / √5 √6
-    assert cosine(3, 5, 6) == 3 / math.sqrt(30)
-    assert cosine(7, 7, 7) == 1
-    assert cosine(0, 0, 7) == 0
+    a, b = {1: [4, 9], 2: [7]}, {1: [1], 2: [2], 3: [3, 5]}
+    assert cosine(a, b) == cosine(b, a) == 3 / math.sqrt(30)
+    assert cosine(a, a) == 1
+    assert cosine(a, {3: [1]}) == cosine({}, a) == 0
 
 
 def test_spread() -> None:  # formulas 10 to 13
@@ -316,9 +317,7 @@ class Trial:
         return list(dict.fromkeys(names))
 
     def near(self, a: dict[int, list[int]], b: dict[int, list[int]]) -> bool:
-        dot = sum(len(a[concept]) * len(b[concept]) for concept in a.keys() & b.keys())
-        squares = (sum(len(positions) ** 2 for positions in vector.values()) for vector in (a, b))
-        return cosine(dot, *squares) > self.thresholds[0] and spread(a, b) / span(a, b) < self.thresholds[1]
+        return cosine(a, b) > self.thresholds[0] and spread(a, b) / span(a, b) < self.thresholds[1]
 
 
 @pytest.mark.parametrize("thresholds", some([(0.9, 0.1), (0.9, 0.02), (0.5, 0.2), (0.0, math.inf)], (0.9, 0.02)))
@@ -352,7 +351,7 @@ def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(thresholds: tupl
     while trial.held:
         index.remove(*trial.held.pop())
     assert not index._entries
-    assert not index._postings
+    assert not index._holders
 
 
 def test_removing_what_is_not_there_changes_nothing_and_what_is_twice_is_found_once() -> None:

@@ -34,8 +34,7 @@ from pyspark.sql import Row, SparkSession
 
 from scrapy_neardup.spark import dedupe
 from scrapy_neardup.spark.__main__ import main
-from scrapy_neardup.spark.job import components, near, previous
-from scrapy_neardup.spark.source import read
+from scrapy_neardup.spark.job import components, near, previous, read
 
 # Spark is started once: with --dist loadgroup one worker has all of these tests.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from .hashes import MULTIPLIER, Hashes, distinct, mix
 
-SIXTEENTHS = 5  # the random share of terms that a randomized lexicon lacks
-_LEAST = np.uint64(SIXTEENTHS << 60)
+_LEAST = np.uint64(5 << 60)  # a randomized lexicon lacks a random 5 of 16 terms
 _FIRST = 15  # bits of a hash that choose its bucket
 
 
@@ -46,12 +44,6 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
     """
     if not len(terms):
         return ()
-    mixed = mix(terms[:, 0] * MULTIPLIER)
-    kept = np.vstack([np.ones((1, len(terms)), bool), _membership(terms[:, 1], lexicons)])
-    return tuple(np.where(kept, mixed, np.uint64(0)).sum(axis=1, dtype=np.uint64).tolist())
-
-
-def _membership(bits: Hashes, lexicons: int) -> npt.NDArray[np.bool_]:
-    """Return whether each lexicon (row) keeps each term (column). `bits`: the second 64 hash bits of the terms."""
-    salts = np.arange(1, lexicons + 1, dtype=np.uint64)[:, None] * MULTIPLIER
-    return mix(bits ^ salts) >= _LEAST
+    salts = np.arange(lexicons + 1, dtype=np.uint64)[:, None] * MULTIPLIER
+    kept = (mix(terms[:, 1] ^ salts) >= _LEAST) | (salts == 0)  # the first lexicon has all terms
+    return tuple(np.where(kept, mix(terms[:, 0] * MULTIPLIER), np.uint64(0)).sum(axis=1, dtype=np.uint64).tolist())

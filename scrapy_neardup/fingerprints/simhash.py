@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from .hashes import Hashes, counted, hash_tokens
-
-BITS = 64
 
 
 def simhash(features: Hashes) -> int:
@@ -26,22 +24,11 @@ def simhash(features: Hashes) -> int:
 
 def simhash_counted(rows: Hashes, counts: npt.NDArray[np.int64]) -> int:
     """Return the SimHash of distinct features, given their hashes in the first column of `rows`, and their counts."""
-    weights = np.frexp(counts)[1].astype(np.uint64)  # the exponent: 1 + floor(log2 n)
-    total = int(weights.sum())
-    lane = 16 if total < 1 << 16 else 32
-    shifts, mask = _lanes(lane)
-    # Each sum counts several bits at once, in lanes. Integers, since BLAS would start threads for floats.
-    bits = rows[:, 0] >> shifts
-    bits &= mask
-    ones = (bits @ weights).astype("<u8", copy=False).view(f"<u{lane // 8}").reshape(lane, -1).T
-    majority = np.packbits(ones > total // 2, bitorder="little")
+    weights = np.frexp(counts)[1]  # the exponent: 1 + floor(log2 n)
+    each = rows[:, 0].repeat(weights).astype("<u8").view(np.uint8).reshape(-1, 8)
+    ones = np.unpackbits(each, axis=1, bitorder="little").sum(axis=0)
+    majority = np.packbits(ones > len(each) // 2, bitorder="little")
     return int.from_bytes(majority.tobytes(), "little")
-
-
-@cache
-def _lanes(width: int) -> tuple[Hashes, np.uint64]:
-    """Return the shifts that bring each bit of a hash to the bottom of a lane, and the mask of those bits."""
-    return np.arange(width, dtype=np.uint64)[:, None], np.uint64(sum(1 << lane for lane in range(0, BITS, width)))
 
 
 def hamming(a: int, b: int) -> int:

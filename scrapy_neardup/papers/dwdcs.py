@@ -25,14 +25,14 @@ from importlib import resources
 from importlib.metadata import version
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..document import Document
 from ..fingerprints.hashes import hash_text
-from ..index.kinds import Unions, distinct
+from ..index.kinds import Inverted, Unions
 from ..text.tokens import SCHEME as TOKENS
 from ..text.tokens import normalize, tokenize
 
@@ -298,10 +298,14 @@ def unpack(fingerprints: Iterable[int]) -> dict[int, list[int]]:
     return {concept: [value & _LAST for value in values] for concept, values in groups}
 
 
-def cosine(dot: int, square_a: int, square_b: int) -> float:
-    """Return the cosine of two vectors, given their dot product and squared lengths; 0.0 if a vector is empty. Formula
-    9, whose left half lacks the square root. The weight of a concept is its number of occurrences."""
-    return dot / math.sqrt(square_a * square_b) if square_a and square_b else 0.0
+def cosine(a: Vector, b: Vector) -> float:
+    """Return the cosine of two vectors; 0.0 if one is empty. Formula 9, whose left half lacks the square root. The
+    weight of a concept is its number of occurrences."""
+    return _dot(a, b) / math.sqrt(_dot(a, a) * _dot(b, b)) if a and b else 0.0
+
+
+def _dot(a: Vector, b: Vector) -> int:
+    return sum(len(positions) * len(b[concept]) for concept, positions in a.items() if concept in b)
 
 
 def spread(a: Vector, b: Vector) -> float:
@@ -328,73 +332,43 @@ def _spread(a: Sequence[int], b: Sequence[int]) -> float:
     return math.sqrt(math.fsum((distance - mean) ** 2 for distance in distances) / len(distances))  # formula 12: S
 
 
-class ConceptIndex(Generic[T]):
-    """Finds documents with similar key concepts at similar places, in the order of arrival.
+class ConceptIndex(Inverted[Vector, T]):
+    """Finds documents with similar key concepts at similar places.
 
-    Concepts are similar if the cosine of their counts is above `least_cosine`. Places are similar if the spread of
-    their shifts, divided by the number of words that the texts span, is below `most_spread`. In the paper, S_thr is a
-    number of words. Here it is a share of the words, since in a long text one more occurrence of a concept shifts the
-    later occurrences farther. Section 3.5.
+    Concepts are similar if the cosine of their counts is above `least_cosine`, Sim_thr. Places are similar if the
+    spread of their shifts, divided by the number of words that the texts span, is below `most_spread`. In the paper,
+    S_thr is a number of words. Here it is a share of the words, since in a long text one more occurrence of a concept
+    shifts the later occurrences farther. Section 3.5.
     """
 
     def __init__(self, least_cosine: float, most_spread: float) -> None:
+        super().__init__()
         self._least_cosine = least_cosine
         self._most_spread = most_spread
-        # By number: a document, its fingerprints, and the squared length of the vector of its counts
-        self._entries: dict[int, tuple[T, npt.NDArray[np.uint64], int]] = {}
-        self._postings: dict[int, dict[int, int]] = {}  # by concept and document number: the count of the concept
-        self._next = 0
 
-    def add(self, fingerprints: Sequence[int], document: T) -> None:
-        if vector := unpack(fingerprints):
-            self._entries[self._next] = document, np.array(fingerprints, np.uint64), _square(vector)
-            for concept, positions in vector.items():
-                self._postings.setdefault(concept, {})[self._next] = len(positions)
-            self._next += 1
+    def read(self, fingerprints: Sequence[int]) -> Vector:
+        return unpack(fingerprints)
 
-    def remove(self, fingerprints: Sequence[int], document: T) -> None:
-        rarest = min((self._postings.get(concept, {}) for concept in unpack(fingerprints)), key=len, default={})
-        for number in [number for number in rarest if self._entries[number][0] is document]:
-            for concept in unpack(self._entries.pop(number)[1].tolist()):
-                del self._postings[concept][number]
-                if not self._postings[concept]:
-                    del self._postings[concept]
-
-    def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
-        wanted = unpack(fingerprints)
-        near = (number for number in sorted(self._candidates(wanted)) if self._is_near(wanted, number))
-        return distinct(self._entries[number][0] for number in near)
-
-    def _candidates(self, wanted: Vector) -> set[int]:
-        """Return the numbers of all documents that may be similar. Each of them has one of the rarest concepts.
+    def sought(self, decoded: Vector) -> Iterator[int]:
+        """Yield the rarest concepts.
 
         In the paper, step 3, the first n dimensions by rank are looked up. Here the rarest concepts are. If a document
         has none of them, its cosine is at most the length of the rest of the vector, divided by that of the whole
         vector. When this bound falls to the least cosine, no more lookups are needed.
         """
-        rest = _square(wanted)
+        rest = _dot(decoded, decoded)
         enough = self._least_cosine**2 * rest * (1 - 1e-9)
-        found: set[int] = set()
-        for concept in sorted(wanted, key=lambda concept: (len(self._postings.get(concept, ())), concept)):
+        for concept in sorted(decoded, key=lambda concept: (len(self.holders(concept)), concept)):
             if rest <= enough:
-                break
-            found.update(self._postings.get(concept, ()))
-            rest -= len(wanted[concept]) ** 2
-        return found
+                return
+            yield concept
+            rest -= len(decoded[concept]) ** 2
 
-    def _is_near(self, wanted: Vector, number: int) -> bool:
-        """Return whether the cosine (formula 9) is above Sim_thr, and S (formula 13), as a share of the words, is below
-        S_thr: steps 6 to 9."""
-        _, fingerprints, square = self._entries[number]
-        dot = sum(len(places) * self._postings.get(concept, {}).get(number, 0) for concept, places in wanted.items())
-        if cosine(dot, _square(wanted), square) <= self._least_cosine:
+    def is_near(self, decoded: Vector, held: Vector) -> bool:
+        """Steps 6 to 9."""
+        if cosine(decoded, held) <= self._least_cosine:
             return False
-        held = unpack(fingerprints.tolist())
-        return spread(wanted, held) / span(wanted, held) < self._most_spread
-
-
-def _square(vector: Vector) -> int:
-    return sum(len(positions) ** 2 for positions in vector.values())
+        return spread(decoded, held) / span(decoded, held) < self._most_spread
 
 
 def concept_fingerprints(

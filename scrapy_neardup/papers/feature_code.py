@@ -7,14 +7,13 @@ identify that text. Zhang et al. 2002; Peng et al., section 2.2.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator, Sequence
-from heapq import merge
 from itertools import combinations, islice, pairwise
-from operator import itemgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from ..document import Document
-from ..index.kinds import distinct
+from ..index.kinds import Inverted
 from ..text.tokens import normalize
 
 LENGTH = 5
@@ -22,7 +21,6 @@ TOLERANCE = 2
 LETTERS = 3
 """The number of letters that count as one Han character. A Han character carries 9.65 bits (by frequency alone). Three
 English letters carry about 11 bits (Shannon 1951, table I: 4.14, 3.56 and 3.3 bits)."""
-CODE_POINTS, CODE_POINT_BITS = 3, 21  # the code points in an integer of 64 bits, and the bits of each
 
 _HAN = "\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # and kana, which has no spaces either
 _CLOSING = "\"'”’»)\\]}」』》】"
@@ -34,7 +32,6 @@ _STOP = re.compile(
     f"(?P<han>。|(?<=[{_HAN}])\\.(?=[{_CLOSING}]*(?:[{_HAN}]|\\s|$)))|[।॥۔።]|(?<!\\.)\\.(?=[{_CLOSING}]*(?:\\s|$))"
 )
 _NO_CHARACTER = re.compile(r"[\W_]+")
-_MASK = (1 << CODE_POINT_BITS) - 1
 
 T = TypeVar("T")
 
@@ -85,26 +82,17 @@ def common_subsequence(a: str, b: str) -> int:
 
 
 def pack(code: str, integers: int) -> tuple[int, ...]:
-    """Return a code packed into `integers` integers, three code points of 21 bits in each, padded with zeros.
-
-    The results sort in the order of the codes. "" gives only zeros. Raise ValueError if the code is too long.
-    """
-    if len(code) > integers * CODE_POINTS:
-        raise ValueError(f"{code!r} does not fit into {integers} integers")
-    points = [*map(ord, code), *[0] * (integers * CODE_POINTS - len(code))]
-    triples = zip(*[iter(points)] * CODE_POINTS, strict=True)
-    return tuple(a << 2 * CODE_POINT_BITS | b << CODE_POINT_BITS | c for a, b, c in triples)
+    """Return a code packed into `integers` integers, two code points in each, padded with zeros."""
+    return struct.unpack(f">{integers}Q", code.ljust(2 * integers, "\0").encode("utf-32-be"))
 
 
 def unpack(values: Sequence[int]) -> str:
     """Return the code that is packed into these integers; "" for no integers."""
-    shifts = range((CODE_POINTS - 1) * CODE_POINT_BITS, -1, -CODE_POINT_BITS)
-    points = (value >> shift & _MASK for value in values for shift in shifts)
-    return "".join(chr(point) for point in points if point)
+    return struct.pack(f">{len(values)}Q", *values).decode("utf-32-be", "replace").rstrip("\0")
 
 
-class CodeIndex(Generic[T]):
-    """Finds documents by similar codes, in the order of arrival. Each code is packed into `width` integers.
+class CodeIndex(Inverted[list[str], T]):
+    """Finds documents by similar codes, each packed into `width` integers.
 
     Two codes of equal length n are similar if they have a common subsequence of at least n - `tolerance` characters.
     The papers allow one or two characters less than n, and use a balanced search tree.
@@ -115,56 +103,31 @@ class CodeIndex(Generic[T]):
     """
 
     def __init__(self, width: int, tolerance: int) -> None:
+        super().__init__()
         self.width = width
         self.tolerance = tolerance
-        self._documents: dict[str, list[tuple[int, T]]] = {}  # by code, numbered in the order of arrival
-        self._with: dict[str, list[str]] = {}  # codes by `_key`
-        self._next = 0
 
-    def add(self, fingerprints: Sequence[int], document: T) -> None:
-        self._next += 1
-        for code in self._codes(fingerprints):
-            if code not in self._documents:
-                for start, end in self._pieces(code):
-                    self._with.setdefault(_key(code, start, code[start:end]), []).append(code)
-            self._documents.setdefault(code, []).append((self._next, document))
-
-    def remove(self, fingerprints: Sequence[int], document: T) -> None:
-        for code in self._codes(fingerprints):
-            entries = self._documents.pop(code, [])
-            rest = [entry for entry in entries if entry[1] is not document]
-            if rest:
-                self._documents[code] = rest
-            elif entries:
-                for start, end in self._pieces(code):
-                    self._with[_key(code, start, code[start:end])].remove(code)
-
-    def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
-        near = {code for wanted in self._codes(fingerprints) for code in self._near(wanted)}
-        entries = merge(*map(self._documents.__getitem__, near), key=itemgetter(0))
-        return distinct(document for _, document in entries)
-
-    def _codes(self, fingerprints: Sequence[int]) -> list[str]:
+    def read(self, fingerprints: Sequence[int]) -> list[str]:
         starts = range(0, len(fingerprints), self.width)
-        return list(dict.fromkeys(unpack(fingerprints[start : start + self.width]) for start in starts))
+        return [unpack(fingerprints[start : start + self.width]) for start in starts]
 
-    def _pieces(self, code: str) -> list[tuple[int, int]]:
+    def features(self, decoded: list[str]) -> Iterator[tuple[int, int, str]]:
+        return ((len(code), start, code[start:end]) for code in decoded for start, end in self._pieces(code))
+
+    def sought(self, decoded: list[str]) -> Iterator[tuple[int, int, str]]:
+        for code in decoded:
+            for start, end in self._pieces(code):
+                around = code[max(0, start - self.tolerance) : end + self.tolerance]
+                yield from ((len(code), start, "".join(piece)) for piece in combinations(around, end - start))
+
+    def is_near(self, decoded: list[str], held: list[str]) -> bool:
+        pairs = ((a, b) for a in decoded for b in held if len(a) == len(b))
+        return any(common_subsequence(a, b) >= len(a) - self.tolerance for a, b in pairs)
+
+    def _pieces(self, code: str) -> Iterator[tuple[int, int]]:
         """Return the start and the end of each piece of a code."""
         number = self.tolerance + 1
-        return list(pairwise(len(code) * cut // number for cut in range(number + 1)))
-
-    def _near(self, code: str) -> Iterator[str]:
-        candidates: set[str] = set()
-        for start, end in self._pieces(code):
-            around = code[max(0, start - self.tolerance) : end + self.tolerance]
-            for piece in combinations(around, end - start):
-                candidates.update(self._with.get(_key(code, start, "".join(piece)), ()))
-        least = len(code) - self.tolerance
-        return (found for found in candidates if common_subsequence(code, found) >= least)
-
-
-def _key(code: str, start: int, piece: str) -> str:
-    return f"{len(code)} {start} {piece}"
+        return pairwise(len(code) * cut // number for cut in range(number + 1))
 
 
 class FeatureCode:
@@ -182,11 +145,11 @@ class FeatureCode:
     def __init__(self, length: int = LENGTH, places: int = 1, tolerance: int = TOLERANCE) -> None:
         if min(length, places) < 1 or tolerance < 0:
             raise ValueError("`length` and `places` must be 1 or more, and `tolerance` 0 or more")
-        self.scheme = f"feature_code/1 {length}x{LETTERS} {places}"
+        self.scheme = f"feature_code/2 {length}x{LETTERS} {places}"
         self.length = length
         self.places = places
         self.tolerance = tolerance
-        self._width = -(-2 * length * LETTERS // CODE_POINTS)  # integers for the longest code
+        self._width = length * LETTERS  # integers for the longest code
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         codes = feature_codes(normalize(document.text), self.length, self.places)

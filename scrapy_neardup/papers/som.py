@@ -152,26 +152,18 @@ def highest(scores: Floats, count: int) -> Integers:
     return np.sort(np.argsort(-scores, kind="stable")[:count])
 
 
-def unit_vectors(found: Occurrences, weights: Floats, selected: Integers) -> Floats:
-    """Return the weights of the selected terms in each document, scaled to length 1; shape (documents, selected).
+def unit_vectors(found: Occurrences, weights: Floats, documents: Integers, terms: Integers | None = None) -> Floats:
+    """Return the weights of terms in documents, scaled to length 1; shape (documents, terms).
 
-    A document without selected terms has only zeros. Equations 9 to 11.
+    Both are ascending numbers. `terms`: None for all terms that these documents have. A document without such terms has
+    only zeros. Equations 9 to 11.
     """
-    columns = np.full(found.size[1], -1)
-    columns[selected] = np.arange(len(selected))
-    kept = columns[found.terms] >= 0
-    vectors = np.zeros((found.size[0], len(selected)))
-    vectors[found.documents[kept], columns[found.terms[kept]]] = weights[kept]
-    return normalized(vectors)
-
-
-def whole_vectors(found: Occurrences, weights: Floats, chosen: Integers) -> Floats:
-    """Return the weights of all terms in each chosen document, scaled to length 1; shape (chosen, their terms).
-    `chosen`: ascending document numbers."""
-    kept = np.isin(found.documents, chosen)
-    terms, columns = np.unique(found.terms[kept], return_inverse=True)
-    vectors = np.zeros((len(chosen), len(terms)))
-    vectors[np.searchsorted(chosen, found.documents[kept]), columns] = weights[kept]
+    kept = np.isin(found.documents, documents)
+    terms = np.unique(found.terms[kept]) if terms is None else terms
+    kept &= np.isin(found.terms, terms)
+    places = documents.searchsorted(found.documents[kept]), terms.searchsorted(found.terms[kept])
+    vectors = np.zeros((len(documents), len(terms)))
+    vectors[places] = weights[kept]
     return normalized(vectors)
 
 
@@ -217,12 +209,13 @@ def som_clusters(
     library = _minisom()
     found = count_terms(documents)
     weights = term_weights(found, parameters.title_weight)
-    vectors = unit_vectors(found, weights, _selected(found, weights, parameters, classes))
+    everyone = np.arange(found.size[0])
+    vectors = unit_vectors(found, weights, everyone, _selected(found, weights, parameters, classes))
     on_map = np.flatnonzero(vectors.any(axis=1))
     if len(on_map) < 2:
         return []
     units = train(library, vectors[on_map], parameters.seed)
-    near = near_on_map(units, lambda places: whole_vectors(found, weights, on_map[places]), parameters.similarity)
+    near = near_on_map(units, lambda places: unit_vectors(found, weights, on_map[places]), parameters.similarity)
     return [on_map[cluster].tolist() for cluster in near]
 
 
@@ -241,7 +234,7 @@ def _selected(
         return np.zeros(0, dtype=np.intp)
     if classes is None:
         heaviest = highest(np.bincount(found.terms, weights).astype(float), parameters.terms)
-        numbers = rough_classes(unit_vectors(found, weights, heaviest))
+        numbers = rough_classes(unit_vectors(found, weights, np.arange(found.size[0]), heaviest))
     else:
         numbers = class_numbers(classes)
     return highest(joint_score(found, numbers, parameters.chi_share), parameters.terms)

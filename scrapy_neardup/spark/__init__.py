@@ -1,6 +1,6 @@
 """Run `dedupe` on Apache Spark, for archives that are too large for one machine.
 
-1. `source` numbers the rows in the order in which `dedupe` would decide on them.
+1. `job` numbers the rows in the order in which `dedupe` would decide on them.
 2. `Worker.sign` makes the record of each row, as everywhere, and a row of a table with what documents may share.
 3. `Job` pairs documents that share something; `Worker.compare` keeps the pairs that may be copies or siblings.
 4. `Job` joins the pairs to connected components, and the pages of a site that has such pairs to its component.
@@ -38,8 +38,7 @@ def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = 
     """
     from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
-    from .job import Job
-    from .source import NUMBER, ROW, of_frame
+    from .job import NUMBER, ROW, Job, of_frame
 
     source = of_frame(rows, order)
     with Job(source, Config.from_keywords(settings).ignoring(order), id_field) as job:

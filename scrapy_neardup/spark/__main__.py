@@ -83,8 +83,7 @@ def run(spark: SparkSession, opts: argparse.Namespace, config: Config) -> str:
     """Run the job that the options describe, and return a summary in one line."""
     from pyspark.errors import AnalysisException
 
-    from scrapy_neardup.spark.job import Job
-    from scrapy_neardup.spark.source import NUMBER, ROW, read
+    from scrapy_neardup.spark.job import NUMBER, ROW, Job, read
 
     for folder in filter(None, (opts.output, opts.duplicates)):
         with suppress(AnalysisException):  # raised for a new folder; without this, Spark looks only at the end
