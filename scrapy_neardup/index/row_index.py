@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -137,7 +136,8 @@ class RowIndex:
         """Set the newest rows, which are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
-        self._tail: defaultdict[int, list[int]] = defaultdict(list)  # places by key
+        self._first: dict[int, int] = {}  # the first place of each key, and others, which are few
+        self._others: dict[int, list[int]] = {}
         self._simhashes, self._near = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
@@ -182,12 +182,15 @@ class RowIndex:
             far = np.bitwise_count(np.frombuffer(self._simhashes, np.uint64) ^ np.uint64(simhash))
             for at in (far <= distance).nonzero()[0].tolist():
                 found.near[self._near[at]] = int(far[at])
-        for key in keys.keys() & self._tail.keys():
-            found.keys[key] = [*dict.fromkeys([*found.keys.get(key, ()), *self._tail[key]])]
+        for key in keys.keys() & self._first.keys():
+            found.keys[key] = [*dict.fromkeys([*found.keys.get(key, ()), *self._in_tail(key)])]
+
+    def _in_tail(self, key: int) -> Sequence[int]:
+        return (self._first[key], *self._others.get(key, ())) if key in self._first else ()
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
-        return len(self._tail.get(key, ())) + sum([level.count(key) for level in self.levels])
+        return len(self._in_tail(key)) + sum([level.count(key) for level in self.levels])
 
     # The newest rows
 
@@ -196,8 +199,9 @@ class RowIndex:
         if not keys and simhash is None:
             return
         self._rows.append((place, array("Q", keys), simhash))
-        for key in {*keys}:
-            self._tail[key].append(place)
+        for key in keys:
+            if self._first.setdefault(key, place) != place and place not in self._others.setdefault(key, [])[-1:]:
+                self._others[key].append(place)
         if simhash is not None:
             self._simhashes.append(simhash)
             self._near.append(place)

@@ -8,10 +8,9 @@ from contextlib import closing, contextmanager
 
 from ..detectors.detector import Detector
 from ..progress import watched
-from .interface import Backend, Selection, StoreError
+from .interface import Backend, Lookup, Selection, StoreError
 from .local import database
 from .local.memory import MemoryBackend
-from .lookup import Lookup
 from .redis.address import KINDS, check_client, is_server, named
 from .store import Store
 
