@@ -17,7 +17,7 @@ from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from threading import get_ident
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 from weakref import WeakSet
 
 from sqlitedict import SqliteDict
@@ -103,8 +103,8 @@ class SqliteBackend(MemoryBackend):
         for other in [each for each in some if each is not self and each._place == self._place]:
             for answer, unread in zip(found, other.unread(questions), strict=True):
                 for key, rows in unread.rows.items():
-                    answer.rows[key] = _joined(answer.rows.get(key, ()), rows)
-                answer.near = _joined(answer.near, unread.near)
+                    answer.rows[key] = _joined(rows, answer.rows.get(key, ()))
+                answer.near = _joined(unread.near, answer.near)
         return found
 
     def unread(self, questions: Sequence[Question]) -> list[Found]:
@@ -113,15 +113,17 @@ class SqliteBackend(MemoryBackend):
         A new document counts as pending until it is in the file, so that no link to it gets there first.
         """
         answers = super().find(questions)
-        listed = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
-        unread = {row.key: row for row in listed if row.key in self._rows and row.key.startswith(DOCUMENT)}
-        waits = unread.keys() <= self._pending.keys() or self._can_write()
-        rows = {key: Row(key, _encoded(row), waits or key in self._pending) for key, row in unread.items()}
+        rows = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
+        unread = {row.key for row in rows if row.key in self._rows and row.key.startswith(DOCUMENT)}
+        waits = unread <= self._pending.keys() or self._can_write()
+
+        def only_unread(rows: Iterable[Row]) -> list[Row]:
+            # Encoded, since each store counts the copies of a document by itself.
+            known = {row.key: dump(row.key, cast(Record, row.value)) for row in rows if row.key in unread}
+            return [Row(key, value, waits or key in self._pending) for key, value in known.items()]
+
         return [
-            Found(
-                {key: [rows[row.key] for row in some if row.key in rows] for key, some in each.rows.items()},
-                [rows[row.key] for row in each.near if row.key in rows],
-            )
+            Found({key: only_unread(rows) for key, rows in each.rows.items()}, only_unread(each.near))
             for each in answers
         ]
 
@@ -293,13 +295,8 @@ class SqliteBackend(MemoryBackend):
             self.release_run(run)
 
 
-def _encoded(row: Row) -> bytes:
-    """Return the value of a row encoded, since each store counts the copies of a document by itself."""
-    return row.value if isinstance(row.value, bytes) else dump(row.key, row.value)
-
-
-def _joined(rows: Sequence[Row], unread: Iterable[Row]) -> list[Row]:
-    return [*{row.key: row for row in (*unread, *rows)}.values()]
+def _joined(*rows: Iterable[Row]) -> list[Row]:
+    return [*{row.key: row for row in chain(*rows)}.values()]
 
 
 def _size(file: Path) -> int:
