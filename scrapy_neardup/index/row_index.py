@@ -82,10 +82,8 @@ class Level:
     def has(self, row: Posted) -> bool:
         """Return whether the level has all postings of a row, and the rarest of them leads to the row."""
         low = Level.of(0, 0, [row]).entries
-        starts, ends = (
-            np.searchsorted(self.entries, low),
-            np.searchsorted(self.entries, low | np.uint64(_SLOTS), "right"),
-        )
+        starts = np.searchsorted(self.entries, low)
+        ends = np.searchsorted(self.entries, low | np.uint64(_SLOTS), "right")
         rarest = (ends - starts).argmin()
         slots = self.entries[starts[rarest] : ends[rarest]] & np.uint64(_SLOTS)
         return row[0] in self.places[slots[slots < len(self)]]
@@ -147,11 +145,6 @@ class RowIndex:
         """The highest row number that a level covers; 0 if there are no levels."""
         return self.levels[-1].last if self.levels else 0
 
-    @property
-    def tail(self) -> int:
-        """The number of rows outside the levels."""
-        return len(self._rows)
-
     # Look-ups
 
     def find(self, questions: Sequence[Asked], nearest: int = NEWEST) -> list[Places]:
@@ -198,6 +191,7 @@ class RowIndex:
         """Add a row that is newer than all others, or further postings of a known row."""
         if not keys and simhash is None:
             return
+        self._removed.discard(place)
         self._rows.append((place, array("Q", keys), simhash))
         for key in keys:
             if self._first.setdefault(key, place) != place and place not in self._others.setdefault(key, [])[-1:]:
@@ -209,7 +203,7 @@ class RowIndex:
     def remove(self, place: int) -> None:
         """Forget a row if it is in no level; at once, or with others later."""
         self._removed.add(place)
-        if len(self._removed) > max(TAIL, self.tail // 2):
+        if len(self._removed) > max(TAIL, len(self._rows) // 2):
             self._restart(self._kept())
 
     def _kept(self) -> list[Posted]:

@@ -83,6 +83,7 @@ class SqliteBackend(MemoryBackend):
     def _key(self, stored: Any) -> str:
         if isinstance(stored, int) and stored >> 32 not in self._runs and stored > 0:  # the run has just begun
             self._runs |= runs_in(self._db, self._table)
+            self._runs.setdefault(stored >> 32, f"{stored >> 32:08x}")  # its record is missing
         return key_in(stored, self._runs)
 
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
