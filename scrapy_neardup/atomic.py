@@ -26,17 +26,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
         os.replace(part, target)
     finally:
         Path(part).unlink(missing_ok=True)
-    with suppress(OSError):  # some network file systems do not support this
-        sync_folder(os.path.dirname(target))
+    with suppress(OSError):  # some network file systems do not support this, and other systems can't open a folder
+        _sync(os.path.dirname(target), os.O_RDONLY)
 
 
-def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Sync a folder, so that the names of its files are on disk."""
-    if os.name == "posix":  # elsewhere a folder can't be opened
-        _sync(folder, os.O_RDONLY)
-
-
-def _sync(path: str | os.PathLike[str], how: int) -> None:
+def _sync(path: str, how: int) -> None:
     handle = os.open(path, how)
     try:
         os.fsync(handle)

@@ -18,7 +18,7 @@ from site_server import Page, article, html
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.crawl import extension
 from scrapy_neardup.mirrors import advice
-from scrapy_neardup.store.local import writer
+from scrapy_neardup.store.local import sqlite
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
 COUNT = 22
@@ -83,11 +83,11 @@ class DeadThread:
     """A pipeline that ends sqlitedict's thread once an item has come."""
 
     def __init__(self):
-        writer.PATIENCE = 0.1  # in the process of this crawl
+        sqlite.PATIENCE = 0.1  # in the process of this crawl
 
     def process_item(self, item):
         for each in gc.get_objects():
-            if isinstance(each, writer.Writer):
+            if isinstance(each, sqlite.Writer):
                 each._dict.conn.close(force=True)  # else it waits, the second time for ever
         return item
 

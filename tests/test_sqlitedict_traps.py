@@ -16,9 +16,9 @@ from sqlitedict import SqliteDict
 from store_kinds import on_disk
 
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.store.local import writer as module
+from scrapy_neardup.store.local import sqlite as module
 from scrapy_neardup.store.local.database import LOCK_SECONDS, open_database
-from scrapy_neardup.store.local.writer import Writer
+from scrapy_neardup.store.local.sqlite import Writer
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
@@ -117,7 +117,7 @@ def test_commit_that_fails(path: str, writer: Writer) -> None:
 
 
 def test_of_several_statements_one_fails(path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AT_ONCE", 1)
+    monkeypatch.setattr(module, "WRITTEN", 1)
     script(path, FAILING_STATEMENT)
     with pytest.raises(StoreError, match="refused"):
         write(writer, "good", "bad", "third")

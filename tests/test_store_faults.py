@@ -27,7 +27,7 @@ from tiers import slow
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.index import row_index
 from scrapy_neardup.store.local import database, stored_index
-from scrapy_neardup.store.local import writer as writing
+from scrapy_neardup.store.local import sqlite as writing
 from scrapy_neardup.store.local.stored_index import LevelFiles
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -83,10 +82,8 @@ class Level:
     def has(self, row: Posted) -> bool:
         """Return whether the level has all postings of a row, and the rarest of them leads to the row."""
         low = Level.of(0, 0, [row]).entries
-        starts, ends = (
-            np.searchsorted(self.entries, low),
-            np.searchsorted(self.entries, low | np.uint64(_SLOTS), "right"),
-        )
+        starts = np.searchsorted(self.entries, low)
+        ends = np.searchsorted(self.entries, low | np.uint64(_SLOTS), "right")
         rarest = (ends - starts).argmin()
         slots = self.entries[starts[rarest] : ends[rarest]] & np.uint64(_SLOTS)
         return row[0] in self.places[slots[slots < len(self)]]
@@ -137,7 +134,8 @@ class RowIndex:
         """Set the newest rows, which are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
-        self._tail: defaultdict[int, list[int]] = defaultdict(list)  # places by key
+        self._first: dict[int, int] = {}  # the first place of each key, and others, which are few
+        self._others: dict[int, list[int]] = {}
         self._simhashes, self._near = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
@@ -146,11 +144,6 @@ class RowIndex:
     def last(self) -> int:
         """The highest row number that a level covers; 0 if there are no levels."""
         return self.levels[-1].last if self.levels else 0
-
-    @property
-    def tail(self) -> int:
-        """The number of rows outside the levels."""
-        return len(self._rows)
 
     # Look-ups
 
@@ -182,12 +175,15 @@ class RowIndex:
             far = np.bitwise_count(np.frombuffer(self._simhashes, np.uint64) ^ np.uint64(simhash))
             for at in (far <= distance).nonzero()[0].tolist():
                 found.near[self._near[at]] = int(far[at])
-        for key in keys.keys() & self._tail.keys():
-            found.keys[key] = [*dict.fromkeys([*found.keys.get(key, ()), *self._tail[key]])]
+        for key in keys.keys() & self._first.keys():
+            found.keys[key] = [*dict.fromkeys([*found.keys.get(key, ()), *self._in_tail(key)])]
+
+    def _in_tail(self, key: int) -> Sequence[int]:
+        return (self._first[key], *self._others.get(key, ())) if key in self._first else ()
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
-        return len(self._tail.get(key, ())) + sum([level.count(key) for level in self.levels])
+        return len(self._in_tail(key)) + sum([level.count(key) for level in self.levels])
 
     # The newest rows
 
@@ -195,9 +191,11 @@ class RowIndex:
         """Add a row that is newer than all others, or further postings of a known row."""
         if not keys and simhash is None:
             return
+        self._removed.discard(place)
         self._rows.append((place, array("Q", keys), simhash))
-        for key in {*keys}:
-            self._tail[key].append(place)
+        for key in keys:
+            if self._first.setdefault(key, place) != place and place not in self._others.setdefault(key, [])[-1:]:
+                self._others[key].append(place)
         if simhash is not None:
             self._simhashes.append(simhash)
             self._near.append(place)
@@ -205,7 +203,7 @@ class RowIndex:
     def remove(self, place: int) -> None:
         """Forget a row if it is in no level; at once, or with others later."""
         self._removed.add(place)
-        if len(self._removed) > max(TAIL, self.tail // 2):
+        if len(self._removed) > max(TAIL, len(self._rows) // 2):
             self._restart(self._kept())
 
     def _kept(self) -> list[Posted]:

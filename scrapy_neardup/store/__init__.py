@@ -10,10 +10,9 @@ from types import ModuleType
 
 from ..detectors.detector import Detector
 from ..progress import watched
-from .interface import Backend, Selection, StoreError
+from .interface import Backend, Lookup, Selection, StoreError
 from .local import database
 from .local.memory import MemoryBackend
-from .lookup import Lookup
 from .store import Store
 
 __all__ = ["Selection", "Store", "StoreError", "check_kind", "compact", "open_store"]

@@ -35,8 +35,7 @@ from ..index.row_index import sharing
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
 from . import records
-from .interface import Backend, Entry, Forgotten, Found, Question, Row, Selection, StoreError
-from .lookup import Lookup
+from .interface import Backend, Entry, Forgotten, Found, Lookup, Question, Row, Selection, StoreError
 from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Postings, Run
 from .runs import Session, end, forget
 from .visits import MANY, Visits

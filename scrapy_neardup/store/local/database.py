@@ -90,8 +90,6 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
             db.execute(f"PRAGMA cache_size={-CACHE}")
             _check_content(path, db, check)
             _prepare(db, table, writes)
-            if check:
-                _check_format(path, db, table)
         except BaseException:
             db.close()
             raise
@@ -151,6 +149,7 @@ def _check_content(path: str, db: sqlite3.Connection, check: bool) -> None:
     if tables(db) and not ours:
         raise StoreError(f"store {path!r} is an SQLite file but not a store of scrapy-neardup; it was left as it is")
     if check and ours:
+        _check_formats(path, db, ours)
         _check_rows(db, ours)
 
 
@@ -180,12 +179,13 @@ def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
         db.execute(f'SELECT key FROM "{name}" ORDER BY number DESC LIMIT 1').fetchone()
 
 
-def _check_format(path: str, db: sqlite3.Connection, table: str) -> None:
-    for (value,) in db.execute(f'SELECT value FROM "{table}" WHERE key = ?', (MADE,)):
-        try:
-            merged(load(MADE, value), {})
-        except ValueError as error:
-            raise StoreError(f"store {path!r} does not fit: {error}; it was left as it is") from error
+def _check_formats(path: str, db: sqlite3.Connection, names: list[str]) -> None:
+    for name in names:
+        for (value,) in db.execute(f'SELECT value FROM "{name}" WHERE key = ?', (MADE,)):
+            try:
+                merged(load(MADE, value), {})
+            except ValueError as error:
+                raise StoreError(f"store {path!r} does not fit: {error}; it was left as it is") from error
 
 
 def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
@@ -247,21 +247,14 @@ class RunLock:
         return True
 
     def is_held(self) -> bool:
-        """Return whether a living process holds the lock. On POSIX, the check creates no file."""
-        if os.name != "posix":  # elsewhere a lock can't be checked without taking it
-            held = not self.acquire()
-            self._lock.release()
-            return held
-        import fcntl
-
-        try:
-            with open(self._lock.lock_file, "rb") as file:
-                # A shared lock does not block other checks. Closing the file releases it.
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
+        """Return whether a living process holds the lock. The check creates no file."""
+        if not os.path.exists(self._lock.lock_file):
             return False
-        except BlockingIOError:
+        try:
+            self._lock.acquire(timeout=0)
+        except (Timeout, PermissionError):
             return True
+        self._lock.release()
         return False
 
     def release(self) -> None:

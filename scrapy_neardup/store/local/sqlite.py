@@ -7,27 +7,34 @@ their numbers, which are higher than all row numbers known so far.
 
 from __future__ import annotations
 
+import logging
 import os
+import queue
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from threading import get_ident
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, cast
 from weakref import WeakSet
 
+from sqlitedict import SqliteDict
+
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, VISIT, dump, place
+from ..records import DOCUMENT, VISIT, Record, dump, place
 from . import database
-from .database import RunLock, key_in, open_database, runs_in, shrink, store_errors, stored_key
+from .database import LOCK_SECONDS, RunLock, key_in, open_database, runs_in, shrink, store_errors, stored_key
 from .memory import MemoryBackend
 from .stored_index import StoredIndex, folder_of, posted
-from .writer import Changes, Writer
 
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
+WRITTEN = 400  # rows in a statement that writes, since SQLite accepts at least 999 parameters
 END = (1 << 63) - 1  # above the number of any row
+PATIENCE = 1.0  # seconds between two checks that the thread is alive
+Changes: TypeAlias = Mapping[str, tuple[Record | None, bool]]
+"""By key, the record to write, None to delete the row; and whether the row gets a new number."""
 
 
 class SqliteBackend(MemoryBackend):
@@ -76,6 +83,7 @@ class SqliteBackend(MemoryBackend):
     def _key(self, stored: Any) -> str:
         if isinstance(stored, int) and stored >> 32 not in self._runs and stored > 0:  # the run has just begun
             self._runs |= runs_in(self._db, self._table)
+            self._runs.setdefault(stored >> 32, f"{stored >> 32:08x}")  # its record is missing
         return key_in(stored, self._runs)
 
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
@@ -96,8 +104,8 @@ class SqliteBackend(MemoryBackend):
         for other in [each for each in some if each is not self and each._place == self._place]:
             for answer, unread in zip(found, other.unread(questions), strict=True):
                 for key, rows in unread.rows.items():
-                    answer.rows[key] = _joined(answer.rows.get(key, ()), rows)
-                answer.near = _joined(answer.near, unread.near)
+                    answer.rows[key] = _joined(rows, answer.rows.get(key, ()))
+                answer.near = _joined(unread.near, answer.near)
         return found
 
     def unread(self, questions: Sequence[Question]) -> list[Found]:
@@ -106,15 +114,17 @@ class SqliteBackend(MemoryBackend):
         A new document counts as pending until it is in the file, so that no link to it gets there first.
         """
         answers = super().find(questions)
-        listed = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
-        unread = {row.key: row for row in listed if row.key in self._rows and row.key.startswith(DOCUMENT)}
-        waits = unread.keys() <= self._pending.keys() or self._can_write()
-        rows = {key: Row(key, _encoded(row), waits or key in self._pending) for key, row in unread.items()}
+        rows = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
+        unread = {row.key for row in rows if row.key in self._rows and row.key.startswith(DOCUMENT)}
+        waits = unread <= self._pending.keys() or self._can_write()
+
+        def only_unread(rows: Iterable[Row]) -> list[Row]:
+            # Encoded, since each store counts the copies of a document by itself.
+            known = {row.key: dump(row.key, cast(Record, row.value)) for row in rows if row.key in unread}
+            return [Row(key, value, waits or key in self._pending) for key, value in known.items()]
+
         return [
-            Found(
-                {key: [rows[row.key] for row in some if row.key in rows] for key, some in each.rows.items()},
-                [rows[row.key] for row in each.near if row.key in rows],
-            )
+            Found({key: only_unread(rows) for key, rows in each.rows.items()}, only_unread(each.near))
             for each in answers
         ]
 
@@ -286,16 +296,106 @@ class SqliteBackend(MemoryBackend):
             self.release_run(run)
 
 
-def _encoded(row: Row) -> bytes:
-    """Return the value of a row encoded, since each store counts the copies of a document by itself."""
-    return row.value if isinstance(row.value, bytes) else dump(row.key, row.value)
-
-
-def _joined(rows: Sequence[Row], unread: Iterable[Row]) -> list[Row]:
-    return [*{row.key: row for row in (*unread, *rows)}.values()]
+def _joined(*rows: Iterable[Row]) -> list[Row]:
+    return [*{row.key: row for row in chain(*rows)}.values()]
 
 
 def _size(file: Path) -> int:
     with suppress(OSError):  # another process has just removed it
         return file.stat().st_size
     return 0
+
+
+class Writer:
+    """Writes changes one after another, each in one transaction, through the thread of sqlitedict.
+
+    It works around the pitfalls of sqlitedict:
+    - A failed `commit()` kills the thread, and who waits for a dead thread waits for ever. So COMMIT is sent as a
+      statement, which only raises if it fails, and all waits check that the thread is alive.
+    - The error of a statement is raised only at the next one, and statements queued behind the failed one are executed.
+      So a thread of its own waits for each statement before it sends the next. The crawl does not wait.
+    - It sets `synchronous=OFF`, and its `timeout` is not the lock timeout. Both are set here on its connection.
+    - It logs each error several times. Here the log is off, and the caller gets the error once.
+    """
+
+    def __init__(self, path: str, table: str) -> None:
+        self._path = path
+        self._table = table
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
+        options = {"tablename": table, "journal_mode": "WAL", "encode": bytes, "decode": bytes}
+        with store_errors(path, "opened"):
+            self._dict = SqliteDict(path, autocommit=False, outer_stack=False, **options)
+        self._file = os.stat(path)
+        self._dict.conn.log = logging.Logger("sqlitedict", logging.CRITICAL + 1)
+        try:
+            with store_errors(path, "opened"):
+                self._do(f"PRAGMA busy_timeout={LOCK_SECONDS * 1000}")
+                self._do("PRAGMA synchronous=FULL")
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, changes: Changes) -> Future[int]:
+        """Start to write changes. The future has the first of the new numbers, which are without gaps.
+
+        If the write fails, nothing is written, and the future raises StoreError.
+        """
+        return self._thread.submit(self._write, changes)
+
+    def _write(self, changes: Changes) -> int:
+        with store_errors(self._path, "written"):
+            self._do("BEGIN IMMEDIATE")
+            try:
+                [first] = self._do("SELECT max(seq) + 1 FROM sqlite_sequence WHERE name = ?", [self._table])
+                for statement, arguments in self._statements(changes):
+                    self._do(statement, arguments)
+                self._do("COMMIT")
+            except BaseException:
+                with suppress(Exception):
+                    self._do("ROLLBACK")
+                raise
+        self.check_file()
+        return first or 1
+
+    def _statements(self, changes: Changes) -> Iterator[tuple[str, list[Any]]]:
+        deleted = [[stored_key(key)] for key, (record, _) in changes.items() if record is None]
+        yield from _for_some(f'DELETE FROM "{self._table}" WHERE key IN (', deleted, ")", "?")
+        into = f'INTO "{self._table}" (key, value) VALUES '
+        rows = {key: [stored_key(key), dump(key, record)] for key, (record, _) in changes.items() if record is not None}
+        yield from _for_some(f"REPLACE {into}", [row for key, row in rows.items() if changes[key][1]])
+        update = " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        yield from _for_some(f"INSERT {into}", [row for key, row in rows.items() if not changes[key][1]], update)
+
+    def check_file(self) -> None:
+        """Raise StoreError if the file was deleted or replaced, since what is written is in the old file then."""
+        with suppress(OSError):
+            if os.path.samestat(os.stat(self._path), self._file):
+                return
+        why = "its file was deleted or replaced while it was open; put it back, and start again"
+        raise StoreError(f"store {self._path!r} can't be written: {why}")
+
+    def _do(self, statement: str, arguments: Sequence[Any] = ()) -> Any:
+        """Execute a statement, wait until it ends, and return its first row, if any. Raise its error, if any."""
+        done: queue.Queue[Any] = queue.Queue()
+        self._dict.conn.execute(statement, arguments, done)
+        while True:
+            with suppress(queue.Empty):
+                row = done.get(timeout=PATIENCE)
+                self._dict.conn.check_raise_error()
+                return row
+            if not self._dict.conn.is_alive():
+                raise StoreError(f"store {self._path!r} can't be written: sqlitedict's thread died")
+
+    def close(self) -> None:
+        """Wait for the running write, and close the file."""
+        self._thread.shutdown()
+        connection = self._dict.conn
+        self._dict.close(do_log=False, force=True)  # without `force`, this waits even for a dead thread
+        connection.join(LOCK_SECONDS)
+
+
+def _for_some(begin: str, rows: list[list[Any]], end: str = "", mark: str = "(?,?)") -> Iterator[tuple[str, list[Any]]]:
+    """Yield statements for `WRITTEN` rows at a time, with their arguments."""
+    for at in range(0, len(rows), WRITTEN):
+        some = rows[at : at + WRITTEN]
+        yield f"{begin}{','.join([mark] * len(some))}{end}", [value for row in some for value in row]

@@ -79,8 +79,8 @@ class StoredIndex(RowIndex):
 
     def rebuild(self, last: int) -> None:
         """Rebuild all levels, up to row number `last`."""
-        self.seal(last)
         self.levels = []
+        self._restart(())
         self._cover(last)
 
     def _cover(self, last: int) -> None:
@@ -89,7 +89,7 @@ class StoredIndex(RowIndex):
         while self.last < last:
             self.levels += self._merge([level_of_rows(self._db, self._table, self.last, last)])
         self.merge_due(self.levels[count:], row_index.MOST, row_index.MOST)
-        self.merge_due(self._mergeable(), row_index.RATIO, row_index.MOST)
+        self.merge_due(self._mergeable(), row_index.RATIO, row_index.MERGED)
 
     def _mergeable(self) -> list[Level]:
         """Return the levels that this process may merge: all, or the newest ones that are in memory."""
