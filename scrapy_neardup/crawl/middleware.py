@@ -103,10 +103,6 @@ class MirrorMiddleware:
             raise AdvisedAgainst(advice.known_by)
         if advice.action == REDIRECT and advice.url:
             return None if ticket[:2] == (request.url, RESTORED) else self._redirect(request, advice.url)
-        self._skip(request, advice)
-        raise AdvisedAgainst(f"content is held as {advice.url}")
-
-    def _skip(self, request: Request, advice: Advice) -> None:
         self.neardup.count("requests/skipped")
         self.neardup.count("bytes_saved", advice.size)
         self._crawler.signals.send_catch_log(request_skipped, request=request)
@@ -114,6 +110,7 @@ class MirrorMiddleware:
             self._tickets.hold(request, advice.document, advice.size)
         by = BY.get(advice.known_by, f", by {advice.known_by}")
         self._log(f"Skipped %(request)s: its content is held as %(url)s{by}", request=request, url=advice.url)
+        raise AdvisedAgainst(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
         """Return a request to the original host for a page that is not held; None to send the given request."""
