@@ -14,7 +14,8 @@ from scrapy.settings import BaseSettings
 from ..atomic import check_place
 from ..detectors.detector import build_detectors
 from ..document import Document
-from ..feeds import FORMATS, FeedError, json_text, row_id, telling, writing
+from ..feeds import FORMATS, FeedError, json_text, row_id, writing
+from ..feeds.feed import telling
 from ..matching.matcher import Rule
 from ..papers.som import MissingExtraError, som_clusters
 from ..quality.evaluation import MODES, LabelledSet, calibrate, evaluate, warm_up

@@ -11,15 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, TypeAlias
 
-from .feed import STREAM, UNREADABLE, BrokenError, Feed, FeedError, Row, check_name, has_ending, reading
-from .feed import telling as telling
-from .feed import writing as writing
+from .feed import STREAM, UNREADABLE, BrokenError, Feed, FeedError, Row, check_name, has_ending, reading, writing
 from .formats import Csv, JsonArray, JsonLines, Parquet, json_text, parse_object
 from .warc import Warc
 
 __all__ = [
-    "FORMATS", "Feed", "FeedError", "Feeds", "Row", "json_text", "parse_object", "row_id", "telling", "writing",
-    "writing_rows",
+    "FORMATS", "Feed", "FeedError", "Feeds", "Row", "json_text", "parse_object", "row_id", "writing", "writing_rows",
 ]  # fmt: skip
 
 KINDS: tuple[type[Feed], ...] = (JsonLines, JsonArray, Csv, Parquet, Warc)
