@@ -209,17 +209,14 @@ class Deduplicator:
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
         """Hold a document as pending, or return its match with a held document."""
-        match = None
+        match, is_held = None, False
         try:
             self.store.intend(signature)
-            match = self.matcher.best(document, signature)
-            while match is None and not self.store.enter(signature):
-                match = self.matcher.best(document, signature)
-        except BaseException:
-            self.store.leave(signature)
-            raise
-        if match:
-            self.store.leave(signature)
+            while not is_held and (match := self.matcher.best(document, signature)) is None:
+                is_held = self.store.enter(signature)
+        finally:
+            if not is_held:
+                self.store.leave(signature)
         return match
 
     def sign(self, document: Document, record: bytes | None = None) -> Signature:
