@@ -82,6 +82,8 @@ class Level:
     def has(self, row: Posted) -> bool:
         """Return whether the level has all postings of a row, and the rarest of them leads to the row."""
         low = Level.of(0, 0, [row]).entries
+        if len(low) == 0:
+            return True
         starts = np.searchsorted(self.entries, low)
         ends = np.searchsorted(self.entries, low | np.uint64(_SLOTS), "right")
         rarest = (ends - starts).argmin()

@@ -182,10 +182,10 @@ class Lookup:
 
     def proposed(self, name: str, signature: Signature, found: Found) -> list[Row]:
         """Return the rows in `found` that the detector `name` proposes, each once."""
-        if name == SIMHASH and name not in self._newest:
-            return found.near
         rows = [row for key in signature.keys.get(name, ()) for row in found.rows.get(key, ())]
-        return [*{row.key: row for row in rows if row.key.startswith(DOCUMENT)}.values()]
+        if name == SIMHASH and name not in self._newest:
+            rows = found.near
+        return [*{row.key: row for row in rows if row.key.startswith(DOCUMENT)}.values()]  # an index may be damaged
 
     def enter(self, signature: Signature) -> None:
         """Add a document to the indexes in RAM, in place of its old entries. If an index raises, undo the additions."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...index.kinds import NEWEST
 from ...index.row_index import Places, RowIndex, nearest_of
 from ..interface import Entry, Found, Question, Row
-from ..records import DOCUMENT, VISIT, Postings, Record, code, key_at, place
+from ..records import Postings, Record, code, key_at, place
 
-_COUNTED = {DOCUMENT: ("document/", "document0"), VISIT: ("visit/", "visit/c")}  # from a key up to another one
+_NAMED = "visit/c"  # the keys of visits begin with this or a later letter if they are not of URLs, which are counted
 
 
 class MemoryBackend:
@@ -75,8 +75,7 @@ class MemoryBackend:
         return sum(self._rows[key] is not None and key not in self._pending for key in self._counted(kind))
 
     def _counted(self, kind: str) -> list[str]:
-        first, end = _COUNTED[kind]
-        return [key for key in self._rows if first <= key < end]
+        return [key for key in self._rows if key.startswith(f"{kind}/") and key < _NAMED]
 
     def count(self, key: int) -> int:
         return self.index.count(key)
