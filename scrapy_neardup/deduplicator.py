@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .detectors import Detector
 from .detectors.detector import Signer, build_detectors
@@ -26,6 +26,11 @@ from .store import Selection, Store, StoreError, open_store
 from .store.records import run_of
 from .text.urls import canonical_url
 from .verdict import UNIQUE, Match, Verdict, named
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .settings import Keywords
 
 
 class Claim:
@@ -125,7 +130,9 @@ class Deduplicator:
         self._closed = False
 
     @classmethod
-    def open(cls, store: str | PathLike[str] | None = None, *, run: str = "", **settings: Any) -> Deduplicator:
+    def open(
+        cls, store: str | PathLike[str] | None = None, *, run: str = "", **settings: Unpack[Keywords]
+    ) -> Deduplicator:
         """Open the store at a path; for None, a store in memory. Settings are keywords in lower case, without
         the prefix NEARDUP_. `run` is the id of a run to resume, "" for a new run.
 

@@ -141,7 +141,9 @@ def _number_fact(field: str, value: Any, clock: Clock) -> Fact | None:
             return None
         written = f"{number:f}" if abs(number.adjusted()) < 30 else str(number)
         written = written.rstrip("0").rstrip(".") if "." in written else written
-    return _NOW if abs(value) < FAR and clock.shows(float(value)) else (_kind(field, written), hash_text(written))
+    if not isinstance(value, Decimal) and abs(value) < FAR and clock.shows(float(value)):  # `abs` overflows for decimals
+        return _NOW
+    return _kind(field, written), hash_text(written)
 
 
 def brief(value: object) -> str:

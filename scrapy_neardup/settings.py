@@ -6,14 +6,18 @@ import ast
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any, Literal, TypeAlias, get_args
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
 from .text.html import BUILTIN, build_reader
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Action: TypeAlias = Literal["drop", "tag", "audit"]
 Revisit: TypeAlias = Literal["keep", "drop", "skip"]
@@ -21,6 +25,44 @@ Scope: TypeAlias = Literal["all", "host", "domain"]
 ShortText: TypeAlias = Literal["unique", "exact"]
 UncleanRun: TypeAlias = Literal["forget", "keep"]
 UnheldMirrors: TypeAlias = Literal["leave", "redirect", "skip"]
+
+Duration: TypeAlias = "float | str | timedelta"
+
+
+class Keywords(TypedDict, total=False):
+    """Every setting except the store, as a user writes it."""
+
+    enabled: bool
+    store_required: bool
+    namespace: str
+    fields: Sequence[str] | None
+    title_field: str
+    url_field: str
+    ignore_fields: Sequence[str]
+    extractor: str | Callable[[str], str | None]
+    detectors: Sequence[object]
+    """Names or import paths, mappings with a `name` and arguments, or objects with the protocol `Detector`."""
+    action: Action
+    revisit: Revisit
+    dropped: str | PathLike[str] | None
+    scope: Scope
+    length_ratio: float
+    resemblance: float | Mapping[int, float]
+    min_tokens: int
+    short_text: ShortText
+    skip_mirrors: bool
+    skip_start: bool
+    dead_http_codes: Iterable[int] | str
+    mirror_hosts: Mapping[str, str]
+    learn_hosts: bool
+    unheld_mirrors: UnheldMirrors
+    recheck: float
+    mirror_ttl: Duration
+    ttl: Duration | None
+    unclean_run: UncleanRun
+    preferred_hosts: Sequence[str]
+    workers: int
+
 
 PREFIX = "NEARDUP_"
 STORE_NAME = "neardup.sqlite"  # in Scrapy's data folder
@@ -168,24 +210,21 @@ def _setting(default: Any, check: Check) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """All settings. `Config(min_tokens=20)` means NEARDUP_MIN_TOKENS = 20. A bad value raises ConfigError.
-
-    The type is Any where the checks accept more types than they return.
-    """
+    """All settings. `Config(min_tokens=20)` means NEARDUP_MIN_TOKENS = 20. A bad value raises ConfigError."""
 
     enabled: bool = _setting(True, _flag)
-    store: Any = _setting(None, _optional(_path))
+    store: str | None = _setting(None, _optional(_path))
     store_required: bool = _setting(False, _flag)
     namespace: str = _setting("", _namespace)
-    fields: Any = _setting(None, _optional(_fields))
+    fields: tuple[str, ...] | None = _setting(None, _optional(_fields))
     title_field: str = _setting("title", _name)
     url_field: str = _setting("url", _name)
-    ignore_fields: Any = _setting((), _names)
+    ignore_fields: tuple[str, ...] = _setting((), _names)
     extractor: str | Callable[[str], str | None] = _setting(BUILTIN, _extractor)
-    detectors: Any = _setting(DEFAULT_DETECTORS, _detectors)
+    detectors: tuple[Any, ...] = _setting(DEFAULT_DETECTORS, _detectors)
     action: Action = _setting("drop", _choice(Action))
     revisit: Revisit = _setting("keep", _choice(Revisit))
-    dropped: Any = _setting(None, _optional(_path))
+    dropped: str | None = _setting(None, _optional(_path))
     scope: Scope = _setting("all", _choice(Scope))
     length_ratio: float = _setting(2.5, _number(1))
     resemblance: float | Mapping[int, float] = _setting(0.4, _resemblance)
@@ -193,16 +232,20 @@ class Config:
     short_text: ShortText = _setting("unique", _choice(ShortText))
     skip_mirrors: bool = _setting(True, _flag)
     skip_start: bool = _setting(False, _flag)
-    dead_http_codes: Any = _setting(frozenset({404, 410}), _codes)
+    dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)
     unheld_mirrors: UnheldMirrors = _setting("leave", _choice(UnheldMirrors))
     recheck: float = _setting(0.01, _number(0, 1))
-    mirror_ttl: Any = _setting(30 * 86400.0, seconds)
-    ttl: Any = _setting(None, _optional(_lifetime))
+    mirror_ttl: float = _setting(30 * 86400.0, seconds)
+    ttl: float | None = _setting(None, _optional(_lifetime))
     unclean_run: UncleanRun = _setting("forget", _choice(UncleanRun))
-    preferred_hosts: Any = _setting((), _names)
+    preferred_hosts: tuple[str, ...] = _setting((), _names)
     workers: int = _setting(1, _number(0, 1024, int))
+
+    if TYPE_CHECKING:  # the checks accept more types than they return
+
+        def __init__(self, *, store: str | os.PathLike[str] | None = None, **settings: Unpack[Keywords]) -> None: ...
 
     def __post_init__(self) -> None:
         for setting in fields(self):

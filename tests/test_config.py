@@ -176,8 +176,8 @@ def test_bad_value_is_refused_naming_setting_value_and_what_is_allowed(name: str
         ),
         *(("imatch", "randomized", value, "a whole number from 0 to 64") for value in (-1, 65, "ten")),
         ("imatch", "lexicon", "/nowhere/my.lexicon", "No such file"),
-        ("simhash", "distanz", 6, "unexpected keyword argument 'distanz'"),
-        ("exact", "size", 6, "takes no arguments"),
+        ("simhash", "distanz", 6, "allowed are distance=3"),
+        ("exact", "size", 6, "allowed are none"),
         ("textwrap.TextWrapper", "breadth", 6, "unexpected keyword argument 'breadth'"),
     ],
 )

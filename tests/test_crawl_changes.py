@@ -268,7 +268,8 @@ def test_a_url_that_changes_twice_in_a_run_is_compared_with_the_run_before(tmp_p
                 dedup.claim(Document(f"http://a.example/{name}", article(seed))).commit()
             state = dedup.store.resolve("http://a.example/b")
             assert state
-            before = dedup.store.document((state.before and state.before.target) or "")
+            target = state.before and state.before.target
+            before = dedup.store.document(target) if target else None
     assert (before.url, before.sketch.codes) == ("http://a.example/b", Document(text=article(2)).sketch.codes)
 
 

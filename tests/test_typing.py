@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import scrapy_neardup
+from scrapy_neardup import Config
+from scrapy_neardup.settings import Keywords
 
 ROOT = Path(scrapy_neardup.__file__).parents[1]
 USE = Path(__file__).with_name("typed_use.py")
@@ -17,8 +20,8 @@ WRONG = {
     "from scrapy_neardup import Config, Deduplicator, Document": "",
     "Deduplicator.open(None).claim(Document(text=b''))": 'has incompatible type "bytes"; expected "str"',
     "from scrapy_neardup import Deduplicatr": 'has no attribute "Deduplicatr"',
-    "Config(nosuch=5)": 'Unexpected keyword argument "nosuch"',
-    "Config(min_tokens='many')": 'has incompatible type "str"',
+    "Deduplicator.open(None, nosuch=5)": 'Unexpected keyword argument "nosuch"',
+    "Deduplicator.open(None, detectors=3)": 'has incompatible type "int"',
     "Config(action='burn')": "has incompatible type \"Literal['burn']\"",
 }
 """Line by line: what a user wrote, and what mypy has to say of it."""
@@ -52,3 +55,7 @@ def test_what_is_wrong_is_found(said: list[str]) -> None:
     for number, error in enumerate(WRONG.values(), 1):
         about = "".join(line for line in said if line.startswith(f"wrong.py:{number}: error"))
         assert error in about if error else not about, said
+
+
+def test_every_setting_is_a_keyword() -> None:
+    assert {"store", *Keywords.__annotations__} == {setting.name for setting in fields(Config)}

@@ -51,5 +51,6 @@ def parts(crawler: Crawler) -> tuple[NearDupPipeline, MirrorMiddleware]:
     return Pipeline.from_crawler(crawler), MirrorMiddleware.from_crawler(crawler)
 
 
-assert_type(Config(mirror_ttl=timedelta(days=3), dropped=Path("dropped.csv")).recheck, float)
+assert_type(Config(detectors=["exact"]).detectors, tuple[Any, ...])
+assert_type(Config(mirror_ttl=timedelta(days=3), dropped=Path("dropped.csv")).mirror_ttl, float)
 assert_type(Document.from_field("<p>text</p>", url="http://a.example/"), Document)

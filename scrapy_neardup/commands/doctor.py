@@ -210,9 +210,9 @@ def _is(found: Any, component: str) -> bool:
 
 
 def _on_store(opts: argparse.Namespace, settings: BaseSettings, config: Config) -> Iterator[Advice]:
-    address = str(opts.store or config.store or default_store(settings))
     to_do = f"name another store with {'--store' if opts.store else 'NEARDUP_STORE'}"
     try:
+        address = str(opts.store or config.store or default_store(settings))
         check_kind(address)
         if is_server(address) or os.path.exists(address):
             to_do = SERVER if is_server(address) else FILE
@@ -227,7 +227,7 @@ def _on_store(opts: argparse.Namespace, settings: BaseSettings, config: Config) 
             if config.store or os.path.isdir(os.path.dirname(address)):
                 check_file(Path(address), writes=True)
             yield Advice("note", f"store {address!r} does not exist yet", "nothing: the first crawl creates it")
-    except StoreError as error:
+    except (ConfigError, StoreError) as error:
         yield Advice("error", str(error), to_do)
 
 
