@@ -141,7 +141,8 @@ def _number_fact(field: str, value: Any, clock: Clock) -> Fact | None:
             return None
         written = f"{number:f}" if abs(number.adjusted()) < 30 else str(number)
         written = written.rstrip("0").rstrip(".") if "." in written else written
-    if not isinstance(value, Decimal) and abs(value) < FAR and clock.shows(float(value)):  # `abs` overflows for decimals
+    # `abs` overflows for some decimals.
+    if not isinstance(value, Decimal) and abs(value) < FAR and clock.shows(float(value)):
         return _NOW
     return _kind(field, written), hash_text(written)
 
