@@ -313,3 +313,30 @@ static PyObject *cut(PyObject *module, PyObject *args)
     PyMem_Free(run);
     return made;
 }
+
+/* tokens._foreign: foreign(text). Return each character of a UTF-8 text that is not ASCII once, or more often if it has
+four bytes. Of the Han characters that jieba knows, return the first. */
+static PyObject *foreign(PyObject *module, PyObject *args)
+{
+    const unsigned char *text;
+    uint64_t seen[1 << 10] = {0};
+    Py_ssize_t size, step, kept = 0;
+    (void)module;
+    PyObject *made = PyArg_ParseTuple(args, "y#", &text, &size) ? PyBytes_FromStringAndSize(NULL, size) : NULL;
+    for (Py_ssize_t i = 0; made != NULL && i < size; i += step) {
+        step = text[i] < 0xC0 ? 1 : text[i] < 0xE0 ? 2 : text[i] < 0xF0 ? 3 : 4;
+        if (step == 1 || step > size - i)
+            continue;
+        uint32_t code = (step == 2 ? 0 : (text[i + step - 3] & 15u) << 12) | (text[i + step - 2] & 63u) << 6 |
+                        (text[i + step - 1] & 63u);
+        code = han(text + i, size - i) < HAN ? 0x4E00 : code & 0xFFFF;
+        if (step == 4 || !(seen[code >> 6] >> (code & 63) & 1)) {
+            memcpy(PyBytes_AsString(made) + kept, text + i, (size_t)step);
+            kept += step;
+        }
+        seen[code >> 6] |= (uint64_t)(step < 4) << (code & 63);
+    }
+    if (made != NULL)
+        _PyBytes_Resize(&made, kept);
+    return made;
+}
