@@ -22,7 +22,7 @@ from scrapy_neardup.fingerprints.hashes import hash_tokens
 from scrapy_neardup.fingerprints.imatch import Terms
 from scrapy_neardup.fingerprints.record import Head, Source, Wanted, make
 from scrapy_neardup.fingerprints.shingles import overlap
-from scrapy_neardup.text.tokens import token_lines, word_lines
+from scrapy_neardup.text.tokens import _RUNS, _foreign, token_lines, word_lines
 
 compiled = native.compiled
 COMPILER = (sysconfig.get_config_var("CC") or "").partition(" ")[0]
@@ -107,6 +107,19 @@ def test_each_character_among_chinese(first: int) -> None:
     for character in map(chr, range(first, first + 0x200)):
         assert_equal(token_lines, f"汉{character}字 {character}a")
         assert_equal(token_lines, f"b{character}a")
+
+
+@given(TEXTS)
+@example("汉字 é 字")
+def test_foreign_characters(text: str) -> None:
+    fast, slow = both(_foreign, text)
+    assert [len(fast), *sorted(fast - set(_RUNS.findall("".join(fast))))] == [len(slow), *sorted(slow - {"一"})]
+
+
+@given(st.binary())
+def test_foreign_characters_of_any_bytes(data: bytes) -> None:
+    assert compiled
+    assert set(compiled.foreign(data)) <= set(data)
 
 
 @given(st.binary())

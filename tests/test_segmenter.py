@@ -22,7 +22,17 @@ from tiers import slow
 
 from scrapy_neardup import native
 from scrapy_neardup.text import tokens
-from scrapy_neardup.text.tokens import FIRST, LAST, Segmenter, by_jieba, load_tables, segmenter, tokenize, word_lines
+from scrapy_neardup.text.tokens import (
+    FIRST,
+    LAST,
+    Segmenter,
+    by_jieba,
+    by_tables,
+    load_tables,
+    segmenter,
+    tokenize,
+    word_lines,
+)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of
@@ -144,9 +154,7 @@ def test_the_quickest_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch) ->
     if native.compiled:
         assert segmenter() is not by_jieba()
     monkeypatch.setattr(native, "compiled", None)
-    segmenter.cache_clear()
     assert segmenter() is by_jieba()
-    segmenter.cache_clear()
 
 
 def run(code: str, folder: Path) -> str:
@@ -177,12 +185,10 @@ def test_the_cache_and_the_words_of_others_change_nothing(tmp_path: Path) -> Non
 
 def test_threads_that_cut_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     by_jieba.cache_clear()
-    segmenter.cache_clear()
     monkeypatch.setattr(native, "compiled", None)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(tokenize, ["".join(CHINESE)] * 32))
     monkeypatch.undo()
-    segmenter.cache_clear()
     assert found == [tokenize("".join(CHINESE))] * 32
 
 
@@ -190,13 +196,13 @@ def test_threads_that_cut_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch
 def test_with_another_form_of_dictionary_another_one_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "dict.txt").write_text("一 x\n", encoding="utf-8")
     monkeypatch.setattr(tokens, "path_of", tmp_path.joinpath)
-    segmenter.cache_clear()
+    by_tables.cache_clear()
     try:
         with pytest.warns(RuntimeWarning, match="the compiled part can"):
             assert segmenter() is by_jieba()
         assert tokenize("乒乓球拍卖完了，Python写的") == WORDS_OF_USE.split()
     finally:
-        segmenter.cache_clear()
+        by_tables.cache_clear()
 
 
 @pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")

@@ -303,7 +303,7 @@ static PyObject *cut(PyObject *module, PyObject *args)
         model_size != 8 * (4 + 16 + 4 * HAN))
         return fail("this is no dictionary with scores and a model"), NULL;
     Chinese data = {dictionary_of((char *)words, (int)bits), scores, model, (uint64_t)scores_size / 8};
-    Place *run = PyMem_Calloc((size_t)size / 3 + 2, sizeof(Place));
+    Place *run = PyMem_Malloc(((size_t)size / 3 + 2) * sizeof(Place));
     /* At worst, each three bytes are a word of their own, and the first of a run also has a line end before it. */
     PyObject *made = run ? PyBytes_FromStringAndSize(NULL, 2 * size) : PyErr_NoMemory();
     if (made != NULL) {
@@ -327,14 +327,14 @@ static PyObject *foreign(PyObject *module, PyObject *args)
         step = text[i] < 0xC0 ? 1 : text[i] < 0xE0 ? 2 : text[i] < 0xF0 ? 3 : 4;
         if (step == 1 || step > size - i)
             continue;
-        uint32_t code = (step == 2 ? 0 : (text[i + step - 3] & 15u) << 12) | (text[i + step - 2] & 63u) << 6 |
-                        (text[i + step - 1] & 63u);
-        code = han(text + i, size - i) < HAN ? 0x4E00 : code & 0xFFFF;
-        if (step == 4 || !(seen[code >> 6] >> (code & 63) & 1)) {
-            memcpy(PyBytes_AsString(made) + kept, text + i, (size_t)step);
-            kept += step;
-        }
+        uint32_t code = (text[i + step - 2] & 63u) << 6 | (text[i + step - 1] & 63u);
+        if (step == 3)
+            code = han(text + i, size - i) < HAN ? 0x4E00 : code | (text[i] & 15u) << 12;
+        if (step < 4 && seen[code >> 6] >> (code & 63) & 1)
+            continue;
         seen[code >> 6] |= (uint64_t)(step < 4) << (code & 63);
+        memcpy(PyBytes_AsString(made) + kept, text + i, (size_t)step);
+        kept += step;
     }
     if (made != NULL)
         _PyBytes_Resize(&made, kept);

@@ -105,7 +105,7 @@ def token_lines(text: str) -> bytes:
 
 
 def spaced(text: str) -> bytes:
-    """Return the words of `text` in UTF-8 with ASCII separators between them. Capitals are left in ASCII text only."""
+    """Return the words of `text` in UTF-8 with ASCII separators between them. ASCII letters may be capitals."""
     if text.isascii():
         return text.encode()
     foreign = _foreign(text)
@@ -116,7 +116,9 @@ def spaced(text: str) -> bytes:
     for character, form in forms.items():
         if form != character:
             text = text.replace(character, form)
-    text, found = text.lower(), "".join(forms.values())
+    found = "".join(forms.values())
+    if found.lower() != found:
+        text = text.lower()
     if _UNSPACED_RUN.search(found):
         text = _UNSPACED_RUN.sub(_pairs, text)
     return segmenter()(text.encode()) if _RUNS.search(found) else text.encode()
@@ -177,15 +179,20 @@ Segmenter = Callable[[bytes], bytes]
 """A function that puts line ends around each word of the runs of Han characters in a UTF-8 text."""
 
 
-@cache
 def segmenter() -> Segmenter:
-    """Return the compiled segmenter of Chinese, or else jieba, with a warning if its dictionary has another format."""
-    if native.compiled:
-        try:
-            cut, tables = native.compiled.cut, load_tables(native.compiled)
-            return lambda text: cut(text, *tables)
-        except ValueError as error:
-            warnings.warn(f"the compiled part can't cut Chinese: {error}", RuntimeWarning, stacklevel=2)
+    """Return the compiled segmenter of Chinese, or else jieba."""
+    return by_tables() if native.compiled else by_jieba()
+
+
+@cache
+def by_tables() -> Segmenter:
+    """Return the compiled segmenter; jieba, with a warning, if its dictionary has another format."""
+    assert native.compiled
+    try:
+        cut, tables = native.compiled.cut, load_tables(native.compiled)
+        return lambda text: cut(text, *tables)
+    except ValueError as error:
+        warnings.warn(f"the compiled part can't cut Chinese: {error}", RuntimeWarning, stacklevel=3)
     return by_jieba()
 
 
