@@ -314,26 +314,19 @@ static PyObject *cut(PyObject *module, PyObject *args)
     return made;
 }
 
-/* tokens._foreign: foreign(text). Return each character of a UTF-8 text that is not ASCII once, or more often if it has
-four bytes. Of the Han characters that jieba knows, return the first. */
+/* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII, and of Han characters that jieba knows the first. */
 static PyObject *foreign(PyObject *module, PyObject *args)
 {
     const unsigned char *text;
-    uint64_t seen[1 << 10] = {0};
-    Py_ssize_t size, step, kept = 0;
+    Py_ssize_t size, step, kept = 0, met = 0;
     (void)module;
     PyObject *made = PyArg_ParseTuple(args, "y#", &text, &size) ? PyBytes_FromStringAndSize(NULL, size) : NULL;
+    char *out = made ? PyBytes_AsString(made) : NULL;
     for (Py_ssize_t i = 0; made != NULL && i < size; i += step) {
-        step = text[i] < 0xC0 ? 1 : text[i] < 0xE0 ? 2 : text[i] < 0xF0 ? 3 : 4;
-        if (step == 1 || step > size - i)
+        step = han(text + i, size - i) < HAN ? 3 : 1;
+        if (text[i] < 0x80 || (step == 3 && met++))
             continue;
-        uint32_t code = (text[i + step - 2] & 63u) << 6 | (text[i + step - 1] & 63u);
-        if (step == 3)
-            code = han(text + i, size - i) < HAN ? 0x4E00 : code | (text[i] & 15u) << 12;
-        if (step < 4 && seen[code >> 6] >> (code & 63) & 1)
-            continue;
-        seen[code >> 6] |= (uint64_t)(step < 4) << (code & 63);
-        memcpy(PyBytes_AsString(made) + kept, text + i, (size_t)step);
+        memcpy(out + kept, text + i, (size_t)step);
         kept += step;
     }
     if (made != NULL)
