@@ -8,7 +8,8 @@ rejects.
 
 Each array is a level. A level is merged with the one before it if that one is at most `RATIO` times as large, and both
 have at most `MERGED` rows. So there are few levels. A thread merges them, one merge at a time, and look-ups go on with
-the old levels until its result is adopted. So adding a row never takes more than some milliseconds.
+the old levels until its result is adopted. So the crawl waits for no merge, except in memory where rows come faster
+than they are merged.
 """
 
 from __future__ import annotations
