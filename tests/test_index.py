@@ -217,7 +217,33 @@ def test_levels_are_merged_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None
         index.add(number, [number << 40], None)
         index.grow(number)
         sizes.append([len(level) for level in index.levels])
-    assert sizes[9::20] == [[10], [30], [40, 10], [40, 30], [40, 40, 10]]
+    assert sizes[9::20] == [[10], [20, 10], [40, 10], [40, 20, 10], [40, 40, 10]]
+
+
+def test_an_error_of_a_merge_is_raised_where_it_is_adopted(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = RowIndex()
+
+    def add(first: int) -> None:
+        for number in range(first, first + 10):
+            index.add(number, [1 << 60], None)
+        index.grow(first + 9)
+
+    monkeypatch.setattr(row_index, "TAIL", 10)
+    with monkeypatch.context() as patch:
+        patch.setattr(row_index, "merged_columns", no_memory)
+        add(1)
+        add(11)  # starts a merge
+        with pytest.raises(MemoryError):
+            add(21)
+        assert index.find([({1 << 60: 99}, None, 0)]) == [Places({1 << 60: [*range(1, 31)]}, {})]
+    index.grow(30)
+    index.end()
+    assert [len(level) for level in index.levels] == [30]
+    assert index.find([({1 << 60: 99}, None, 0)]) == [Places({1 << 60: [*range(1, 31)]}, {})]
+
+
+def no_memory(levels: object) -> None:
+    raise MemoryError
 
 
 def test_removed_rows_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +277,9 @@ def read(files: LevelFiles) -> list[tuple[int, int]]:
 
 
 def write(files: LevelFiles, *levels: Level) -> Level:
-    return files.write(levels)
+    level = files.write(levels)
+    files.tidy(level)
+    return level
 
 
 def parts(*sizes: int) -> Iterator[Level]:

@@ -73,7 +73,8 @@ def test_store_reached_through_a_link_has_the_same_locks(place: Place, tmp_path:
         assert on_disk(tmp_path, "link").held() == ["a", "b"]
 
 
-def test_batch_is_written_without_being_asked_for(place: Place) -> None:
+def test_batch_is_written_without_being_asked_for(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_neardup.store.store.BATCH_SECONDS", 1e6)  # or a busy machine writes less, and earlier
     with place.opened() as store:
         for number in range(BATCH + 1):
             store.add(each := signature(f"document-{number}", exact=number))
@@ -119,15 +120,6 @@ def test_documents_are_read_with_sqlitedict_and_msgpack_alone(tmp_path: Path, on
     assert len({key for key, _ in lines}) == 3
     assert [told for _, told in lines] == [f"http://site.example/{n} Page {n} 1000.0" for n in range(3)]
     assert Path(place.address).read_bytes() == before
-
-
-def test_rows_are_read_with_the_shell_of_sqlite(place: Place) -> None:
-    text = (DOCS / "store.md").read_text(encoding="utf-8")
-    [query] = re.findall(r'^    sqlite3 neardup.sqlite "(.*)"$', text, re.MULTILINE)
-    with closing(sqlite3.connect(place.address)) as db:
-        rows = db.execute(query).fetchall()
-    assert rows
-    assert {key: length for _, key, length in rows}.items() <= {k: len(v) for k, v in place.content().items()}.items()
 
 
 # Damage

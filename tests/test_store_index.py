@@ -427,6 +427,17 @@ def put_all(store: Store, numbers: range) -> None:
             settle(store)
 
 
+def test_an_abandoned_store_leaves_whole_files_and_none_that_others_cover(place: Place) -> None:
+    store = place.open()
+    for first in range(0, 400, 40):
+        put_all(store, range(first, first + 40))
+    place.die(store)
+    left = names(place)
+    assert left
+    assert [name for name in left if not name.endswith(".idx")] == []
+    assert [int(name[:12]) for name in left] == [1, *(int(name[13:25]) + 1 for name in left[:-1])]
+
+
 def test_who_only_reads_keeps_what_is_new_in_memory(place: Place) -> None:
     fill_numbered(place, 0, 100)
     compact(place.address)

@@ -7,7 +7,9 @@ with the 16 bits of a block. Among 10^8 entries, one look-up of a key in 300 fin
 rejects.
 
 Each array is a level. A level is merged with the one before it if that one is at most `RATIO` times as large, and both
-have at most `MERGED` rows. So there are few levels, and adding a row never takes more than some tenths of a second.
+have at most `MERGED` rows. So there are few levels. A thread merges them, one merge at a time, and look-ups go on with
+the old levels until its result is adopted. So the crawl waits for no merge, except in memory where rows come faster
+than they are merged.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -36,7 +39,7 @@ Asked: TypeAlias = tuple[Mapping[int, int], int | None, int]
 BLOCKS, BLOCK_BITS = 4, 16
 SLOT_BITS, KEY_BITS, NEAR_BITS = 28, 35, 33
 MOST = 1 << SLOT_BITS  # the maximum number of rows in a level
-MERGED = 1 << 20  # the maximum number of rows to merge while a store is in use, in 0.2 s
+MERGED = 1 << 20  # the maximum number of rows to merge while a store is in use, so that closing it never takes long
 TAIL = 1024  # the number of rows in dictionaries after which they become a level, which takes some milliseconds
 RATIO = 4  # a level is merged with an earlier one up to this many times as large
 CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
@@ -130,6 +133,8 @@ class RowIndex:
     def __init__(self) -> None:
         self.levels: list[Level] = []
         """Levels in ascending order of row numbers, without gaps between them."""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-index")
+        self._merging: Future[list[Level]] | None = None
         self._restart(())
 
     def _restart(self, newest: Iterable[Posted]) -> None:
@@ -205,7 +210,7 @@ class RowIndex:
     def remove(self, place: int) -> None:
         """Forget a row if it is in no level; at once, or with others later."""
         self._removed.add(place)
-        if len(self._removed) > max(TAIL, len(self._rows) // 2):
+        if len(self._removed) > max(TAIL, len(self._rows) // 4):  # a place is in one or two rows
             self._restart(self._kept())
 
     def _kept(self) -> list[Posted]:
@@ -213,14 +218,17 @@ class RowIndex:
 
     # Levels
 
-    def grow(self, last: int, unwritten: Callable[[], Iterable[int]] = tuple) -> None:
-        """If `TAIL` rows up to number `last` are in no level, make a level of them. Merge levels if that is due.
+    def grow(self, last: int, unwritten: Callable[[], Iterable[int]] = tuple, *, wait: bool = True) -> None:
+        """If `TAIL` rows up to number `last` are in no level, make a level of them. Start a merge if that is due.
 
-        `unwritten` returns the places of rows that have no number yet.
+        `unwritten` returns the places of rows that have no number yet. With `wait`, the merge before ends first, so
+        that answers do not depend on the time.
         """
         if last - self.last >= TAIL:
+            self.adopt(wait=wait)
             self.seal(last, {*unwritten()})
-            self.merge_due(self._mergeable(), RATIO, MERGED)
+            if not self._merging:
+                self._start_merge(due(self._mergeable(), RATIO, MERGED))
 
     def seal(self, last: int, unwritten: Collection[int] = ()) -> None:
         """Make a level of the newest rows, which have numbers up to `last`. Keep those that are unwritten out of it."""
@@ -232,18 +240,35 @@ class RowIndex:
         self.levels.append(Level.of(self.last + 1, last, [*rows.values()]))
         self._restart(row for row in newest if row[0] in unwritten)
 
-    def merge_due(self, levels: Sequence[Level], ratio: int, most: int) -> None:
-        """Merge the last of these levels if that is due (see `due`)."""
-        if taken := due(levels, ratio, most):
-            merged, last = self._merge(taken), taken[-1].last
-            before = [level for level in self.levels if level.last < taken[0].first]
-            self.levels = [*before, *merged, *(level for level in self.levels if level.first > last)]
+    def _start_merge(self, levels: Sequence[Level]) -> None:
+        """Start to merge levels, if any. No other merge may be running."""
+        if levels:
+            self._merging = self._thread.submit(self._merge, levels)
+
+    def adopt(self, *, wait: bool = True) -> None:
+        """Put the result of the running merge in place of the merged levels. Without `wait`, only if it has ended."""
+        if self._merging and (wait or self._merging.done()):
+            merging, self._merging = self._merging, None
+            self._put(merging.result())
+
+    def _put(self, merged: Sequence[Level]) -> None:
+        """Add adjacent levels in place of those of the same rows."""
+        first, last = merged[0].first, merged[-1].last
+        before = [level for level in self.levels if level.last < first]
+        self.levels = [*before, *merged, *(level for level in self.levels if level.first > last)]
+
+    def end(self) -> None:
+        """Wait for the running merge, if any, adopt its result, and end the thread."""
+        try:
+            self.adopt()
+        finally:
+            self._thread.shutdown()
 
     def _mergeable(self) -> list[Level]:
         return self.levels
 
     def _merge(self, levels: Sequence[Level]) -> list[Level]:
-        """Merge levels with adjacent ranges of rows in memory."""
+        """Merge levels with adjacent ranges of rows in memory. Called in the thread."""
         pieces, count = [*merged_columns(levels)], len(levels)
         columns = pieces[:count], pieces[count : 2 * count], pieces[2 * count :]
         places, simhashes, entries = map(np.concatenate, columns)

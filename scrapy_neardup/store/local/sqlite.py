@@ -216,8 +216,8 @@ class SqliteBackend(MemoryBackend):
     def _grow(self) -> None:
         """Let the index make levels, if all rows up to number `_known` are in it, and no others have a number."""
         if not (self._own or self._writing):
-            kinds = DOCUMENT, VISIT
-            self.index.grow(self._known, lambda: (place(key) for key in self._rows if key.startswith(kinds)))
+            kinds, rows = (DOCUMENT, VISIT), self._rows
+            self.index.grow(self._known, lambda: (place(key) for key in rows if key.startswith(kinds)), wait=False)
 
     def news(self) -> tuple[list[Row], bool]:
         if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises it
@@ -294,6 +294,7 @@ class SqliteBackend(MemoryBackend):
         self._db.close()
         for run in list(self._locks):
             self.release_run(run)
+        super().abandon()
 
 
 def _joined(*rows: Iterable[Row]) -> list[Row]:

@@ -79,6 +79,7 @@ class StoredIndex(RowIndex):
 
     def rebuild(self, last: int) -> None:
         """Rebuild all levels, up to row number `last`."""
+        self.adopt()
         self.levels = []
         self._restart(())
         self._cover(last)
@@ -87,9 +88,19 @@ class StoredIndex(RowIndex):
         """Build levels of all rows after the last level, up to number `last`, and merge them."""
         count = len(self.levels)
         while self.last < last:
-            self.levels += self._merge([level_of_rows(self._db, self._table, self.last, last)])
-        self.merge_due(self.levels[count:], row_index.MOST, row_index.MOST)
-        self.merge_due(self._mergeable(), row_index.RATIO, row_index.MERGED)
+            self._merge_now([level_of_rows(self._db, self._table, self.last, last)])
+        self._merge_now(row_index.due(self.levels[count:], row_index.MOST, row_index.MOST))
+        self._merge_now(row_index.due(self._mergeable(), row_index.RATIO, row_index.MERGED))
+
+    def _merge_now(self, levels: Sequence[Level]) -> None:
+        self._start_merge(levels)
+        self.adopt()
+
+    def _put(self, merged: Sequence[Level]) -> None:
+        super()._put(merged)
+        for level in merged if self._writes else ():
+            if level.path:
+                self._thread.submit(self._files.tidy, level)
 
     def _mergeable(self) -> list[Level]:
         """Return the levels that this process may merge: all, or the newest ones that are in memory."""
@@ -99,7 +110,8 @@ class StoredIndex(RowIndex):
     def _merge(self, levels: Sequence[Level]) -> list[Level]:
         """Return levels as one level: in a file if it is large enough and this process makes files, else in memory.
 
-        After an error make no more files. The index is only a cache, so a merge that failed loses nothing.
+        Called in the thread. After an error make no more files. The index is only a cache, so a merge that failed loses
+        nothing.
         """
         if not self._writes or sum(map(len, levels)) < LEAST:
             return super()._merge(levels) if len(levels) > 1 else [*levels]
@@ -189,8 +201,7 @@ class LevelFiles:
     def write(self, levels: Sequence[Level]) -> Level:
         """Merge levels of adjacent rows into a file, and return the level that is mapped from it.
 
-        Remove the files that it makes superfluous. Raise ValueError if a level is damaged, and OSError if the file
-        can't be written.
+        Raise ValueError if a level is damaged, and OSError if the file can't be written.
         """
         for level in levels:
             if level.path and not level.is_intact():
@@ -201,14 +212,17 @@ class LevelFiles:
         path = self.folder / f"{first:012d}-{last:012d}-{uuid4().hex[:8]}.idx"
         with replacing(path) as part:
             _write(part, levels)
+        return read_level(path, check=False)
+
+    def tidy(self, level: Level) -> None:
+        """Remove the files that a level in a file makes superfluous, and those that killed processes left."""
         for file, span in self.ranges().items():
-            if first <= span[0] and span[1] <= last and file != path:
+            if level.first <= span[0] and span[1] <= level.last and file != level.path:
                 remove(file)
         for file in self.folder.glob("*.part"):
             with suppress(OSError):
                 if time.time() - file.stat().st_mtime > ABANDONED:
                     remove(file)
-        return read_level(path, check=False)
 
 
 def remove(file: Path) -> None:
