@@ -175,6 +175,11 @@ def seconds(value: Any) -> float:
 _flag = _check("True or False", lambda flag: flag is not None, lambda value: _FLAGS.get(str(value).lower()))
 _name = _check("the name of an item field", lambda value: isinstance(value, str) and value)
 _names = _check("a list of names", lambda names: all(isinstance(name, str) and name for name in names), _listed)
+_sites = _check(
+    "a list of hosts, each with or without port",
+    lambda hosts: all(_HOST.fullmatch(name.lower()) for name in hosts),
+    _names,
+)
 _path = _check("a path", bool, lambda value: str(os.fspath(value)))
 _namespace = _check(
     "text, in which {spider} stands for the name of the spider",
@@ -240,7 +245,7 @@ class Config:
     mirror_ttl: float = _setting(30 * 86400.0, seconds)
     ttl: float | None = _setting(None, _optional(_lifetime))
     unclean_run: UncleanRun = _setting("forget", _choice(UncleanRun))
-    preferred_hosts: tuple[str, ...] = _setting((), _names)
+    preferred_hosts: tuple[str, ...] = _setting((), _sites)
     workers: int = _setting(1, _number(0, 1024, int))
 
     if TYPE_CHECKING:  # the checks accept more types than they return

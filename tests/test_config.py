@@ -149,7 +149,10 @@ BAD: list[tuple[str, Any, str]] = [
     *(("recheck", value, "a number from 0 to 1") for value in (-1, 2, "all")),
     *(("mirror_ttl", value, "'30 days'") for value in (-1, "soon", "3 fortnights", None, True, [], timedelta(days=-1))),
     *(("ttl", value, "'90 days'") for value in (0, "0 days", "soon", -1, True, [])),
-    *(("preferred_hosts", value, "a list of names") for value in (5, None, [""], {"a.example"})),
+    *(
+        ("preferred_hosts", value, "a list of hosts, each with or without port")
+        for value in (5, None, [""], {"a.example"}, ["http://a.example/"], "a b")
+    ),
 ]
 
 

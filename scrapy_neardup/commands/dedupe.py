@@ -34,7 +34,11 @@ def add_dedupe(parser: argparse.ArgumentParser) -> None:
     options.add_fields(parser)
     add = parser.add_argument
     add("-o", "--output", required=True, metavar="OUT", help="write the kept rows to OUT; - for standard output")
-    add("--duplicates", metavar="FILE", help="write each dropped row to FILE, with the reason")
+    add(
+        "--duplicates",
+        metavar="FILE",
+        help="write a line on each dropped row to FILE: its id, its original, the reason",
+    )
     text = "the number of processes that read rows and compute fingerprints; 0 or 1: only this process; the result does"
     text += " not depend on N (default: 1; for feeds above 16 MB half of the cores, for WARC all, up to 8)"
     add("--workers", type=options.whole, metavar="N", help=text)
