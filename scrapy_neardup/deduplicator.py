@@ -327,9 +327,10 @@ class Deduplicator:
                 self.store.record(Visit(url, signature, is_copy, self._clock(), document.size, evidence, firm))
 
     def _take_place(self, document: Document, signature: Signature) -> None:
-        """Make a document of a preferred host the original of the documents that it repeats, which are forgotten.
+        """Make a document of a preferred host the original of the documents that it repeats.
 
-        Their URLs are recorded as copies, except those of preferred hosts.
+        Their URLs are recorded as copies, except those of preferred hosts. Those of this run are forgotten; the others
+        stay, since this run may die.
         """
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending(match.signature):
@@ -339,8 +340,9 @@ class Deduplicator:
                 if link.url and link.url not in self.matcher.preference:
                     copy = Visit(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
                     self.store.record(copy)
-            self.matcher.forget(match.signature)
-            self.store.withdraw(match.signature)
+            if self.store.is_new(match.signature):
+                self.matcher.forget(match.signature)
+                self.store.withdraw(match.signature)
 
     def _learn(self, claim: Claim, given_by: list[str]) -> None:
         """Learn from a document about the mirrors of its host."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from enum import Enum, IntEnum
 from functools import lru_cache
@@ -95,7 +95,9 @@ def fact_of(field: str, value: Any, clock: Clock) -> Fact | None:
         return string_fact(field, str(value), clock)
     if isinstance(value, bool):
         return Kind.WORDS, hash_text(str(value).casefold())
-    if isinstance(value, Number):
+    if isinstance(value, Number) and not isinstance(value, (int, float, Decimal)):
+        value = getattr(value, "item", lambda: None)()  # a number of NumPy
+    if isinstance(value, (int, float, Decimal)):
         return _number_fact(field, value, clock)
     if isinstance(value, datetime) and clock.shows(value):
         return _NOW
@@ -130,19 +132,15 @@ def nested_fact(facts: Mapping[str, Fact]) -> Fact:
     return list_fact([(kind, hash_text(f"{name}\0{value}")) for name, (kind, value) in facts.items()])
 
 
-def _number_fact(field: str, value: Any, clock: Clock) -> Fact | None:
-    written = brief(value)
-    if not isinstance(value, int):
-        try:
-            number = Decimal(written)
-        except InvalidOperation:  # a complex number, a fraction
-            return None
-        if not number.is_finite():
-            return None
+def _number_fact(field: str, value: int | float | Decimal, clock: Clock) -> Fact | None:
+    if isinstance(value, int):
+        written = brief(value)
+    elif not (number := Decimal(str(value))).is_finite():
+        return None
+    else:
         written = f"{number:f}" if abs(number.adjusted()) < 30 else str(number)
         written = written.rstrip("0").rstrip(".") if "." in written else written
-    # `abs` overflows for some decimals.
-    if not isinstance(value, Decimal) and abs(value) < FAR and clock.shows(float(value)):
+    if isinstance(value, (int, float)) and abs(value) < FAR and clock.shows(float(value)):
         return _NOW
     return _kind(field, written), hash_text(written)
 

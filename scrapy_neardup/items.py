@@ -183,7 +183,11 @@ class Record:
 
     def label(self) -> str:
         """Return words that name the record among others of its page: its first facts, else its title or text."""
-        facts = ", ".join(f"{name} {brief(value)}" for name, value in self._values.items() if name in self.facts)
+        facts = ", ".join(
+            f"{name} {brief(value[0] if isinstance(value, list) else value)}"
+            for name, value in self._values.items()
+            if name in self.facts
+        )
         texts = next(iter(self.texts.values()), [])
         return squeeze(facts or self.title or next(iter(texts), ""))[:LABEL].strip() or "an item"
 
@@ -325,9 +329,10 @@ class Record:
             self._add_text(path, [text for text in values if text.strip()])
         elif elements := [fact for value in values if (fact := self._element(path, value, depth))]:
             facts[path] = list_fact(elements)
-            if path in self._values:
-                is_text = all(isinstance(value, (str, bytes)) for value in values)  # another value says more
-                self._values[path] = "\n".join(_strings(values, self._fetch)) if is_text else values
+            if path in self._values and all(isinstance(value, (str, bytes)) for value in values):
+                self._values[path] = "\n".join(_strings(values, self._fetch))
+            elif isinstance(self._values.get(path), str):  # no text, since another value says more
+                self._values[path] = [self._values[path]]
 
     def _element(self, path: str, value: Any, depth: int) -> Fact | None:
         """Return a value of a list as one fact; None without any."""

@@ -135,7 +135,8 @@ class NearDup:
         await self._tell()
         is_finished = reason == "finished"
         self._is_full = is_finished and self.config.revisit != "skip"
-        await self._count_held(with_changes=is_finished or not self._run_file)
+        with self.handled(self, "the changes"):
+            await self._count_held(with_changes=is_finished or not self._run_file)
         if left := len(self.pages.late):
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)
         self.log_summary()
@@ -340,7 +341,10 @@ class NearDup:
         try:
             yield
         except IgnoreRequest:
-            raise
+            if component in self.advisers:
+                logger.exception("%s failed on %s", type(component).__name__, what)
+            else:
+                raise
         except Exception:
             self.count("errors")
             logger.exception("%s failed on %s", type(component).__name__, what)

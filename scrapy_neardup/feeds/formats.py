@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from .feed import BrokenError, Feed, FeedError, Found, has_ending
+from .feed import BrokenError, Feed, FeedError, Found, has_ending, reading
 
 # JSON
 
@@ -196,7 +196,8 @@ class Parquet(Feed):
         """Copy the rows of a batch that are written. Write all copies to the file if they are large."""
         with _arrow(self.path) as pa:
             if self._writer is None:  # with the columns of the first feed
-                self._schema = pa.parquet.read_schema(self.sources[0])
+                with reading(self.sources[0]) as (_, file):
+                    self._schema = pa.parquet.read_schema(file)
                 self._writer = pa.parquet.ParquetWriter(self.file, self._schema)
                 self._tables, self._places = list[Any](), list[int]()
             if self._places:

@@ -55,7 +55,7 @@ DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, R
 _DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, "", None, "")  # of a visit
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 _ID = re.compile(r"[\w.-]{1,200}")  # part of a file name, so a hostile id must not lead out of the folder
-_PLACE = re.compile(rf"{_ID.pattern}/(?!0+$)([0-9a-f]{{6}}|[1-9a-f][0-9a-f]{{6,8}})")
+_PLACE = re.compile(rf"{_ID.pattern}/(?!0+$)([0-9a-f]{{6}}|[1-9a-f][0-9a-f]{{6,7}})")
 _HASH = re.compile("[89a-f][0-9a-f]{15}")  # with the bit `_OF_VISIT`
 _IDS = {"document": _PLACE, "host": _PLACE, "visit": _HASH, "run": _ID, "meta": re.compile("made")}
 _NAMES = ("copy ", "delivery ", "item ", "own delivery ")  # what no URL begins with
@@ -351,7 +351,7 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
 
 
 _FAR = 253_370_764_800.0  # the beginning of the year 9999; some time zones can't show later dates
-_ROWS = 1 << 36  # the maximum number of rows of a run
+_ROWS = 1 << 32  # the maximum number of rows of a run
 _ALLOWED = f"(int: from 0 to 2**64 - 1; float: from 0 to {_FAR:.0f}, the year 9999)"
 
 

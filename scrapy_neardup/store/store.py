@@ -294,7 +294,8 @@ class Store:
 
     def document(self, id: str) -> Signature | None:
         """Return the held document with this id, or None."""
-        return next(map(self.held, self.backend.get([f"{DOCUMENT}/{id}"])), None)
+        key = f"{DOCUMENT}/{id}"
+        return next(map(self.held, self.backend.get([key])), None) if records.is_key(key) else None
 
     def of_page(self, url: str) -> list[Signature]:
         """Return the documents of a page that gave several items, oldest first; [] for any other page."""
@@ -357,6 +358,11 @@ class Store:
             return True
         self.session.update_runs(self.backend.get([f"{RUN}/{run}"]))  # the run may have been closed meanwhile
         return False
+
+    def is_new(self, signature: Signature) -> bool:
+        """Return whether this run added a document, since it was opened."""
+        run, number = records.place_of(signature.id)
+        return run == self.run and number > self.session.sealed
 
     def run_of(self, signature: Signature) -> str:
         """Return the id of the run that added a document."""

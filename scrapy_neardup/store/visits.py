@@ -38,7 +38,7 @@ class Visits:
         """A cache of the numbers of copies, by the id of the document."""
         self._fresh: dict[str, Signature] = {}  # documents by id that were read since the last change
         # Caches, since a decision asks several times: visits as they are stored, by key; with their document, by URL.
-        self._known: dict[str, Visit | None] = {}
+        self._known: dict[str, Visit | Row | None] = {}
         self._resolved: dict[str, Visit | None] = {}
 
     # Reading
@@ -57,7 +57,10 @@ class Visits:
             if len(self._known) >= MOST_KNOWN:
                 self.refresh()
             self.take([key], self._backend.get([key]))
-        return self._known[key]
+        known = self._known[key]
+        if isinstance(known, Row):
+            self._known[key] = known = self._load(known)
+        return known
 
     def _load(self, row: Row) -> Visit:
         return cast(Visit, self._session.load(row))
@@ -138,7 +141,7 @@ class Visits:
         """Cache the rows that were found under keys of visits."""
         self._known |= dict.fromkeys(keys)
         for row in rows:
-            self._known[row.key] = self._load(row)
+            self._known[row.key] = row  # decoded when it is asked for, since it may be damaged
 
     def note(self, document: Signature) -> None:
         """Cache a document that was just read, since its visit is often asked for next."""
