@@ -339,7 +339,8 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
     except DAMAGE as error:
         raise ValueError(f"its record of schemes is damaged: {stored!r:.80}") from error
     if format != FORMAT:
-        raise ValueError(f"its format is {format}, of another version; allowed is {FORMAT}")
+        advice = "begin another store with NEARDUP_STORE, or use the version that wrote this one"
+        raise ValueError(f"its format is {format}, of another version; allowed is {FORMAT}; {advice}")
     for name, scheme in known.items():
         if schemes.get(name, scheme) != scheme:
             raise ValueError(
