@@ -70,10 +70,10 @@ Opens = Callable[..., RedisBackend]
 
 
 def spoil(server: Server, backend: RedisBackend, key: int) -> None:
-    """Put something else in place of the list of an index key."""
-    name = backend.root.encode() + b"k" + key.to_bytes(8, "big")[:6]
-    server.tell("DEL", name)
-    server.tell("HSET", name, "x", "y")
+    """Put something else in place of the bucket of an index key."""
+    packed = key.to_bytes(8, "big")
+    name = backend.root.encode() + b"k" + packed[:2] + bytes([packed[2] & 0xC0])
+    server.tell("SET", name, "x")
 
 
 def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: TcpProxy, open_at: Opens) -> None:

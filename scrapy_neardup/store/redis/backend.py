@@ -7,7 +7,9 @@ All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a c
 - `:visit` and `:name`: hashes of the visits of URLs, and of those with a name, by place: their hash, in which the first
   bit is 1.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name.
-- `kKEY`: a list of the places of the rows that have an index key, oldest first. KEY is its first 48 bits.
+- `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
+  the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
+  instead, and the bucket has '' in its place.
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
 - `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the highest number of its documents.
@@ -20,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import chain, count, islice
+from itertools import chain, islice
 from struct import pack, unpack
 from threading import Thread
 from typing import Any
@@ -171,20 +173,14 @@ class RedisBackend(Server):
                 found.setdefault(keys[at], []).append(rows[place])
         for key, most in question.keys.items():
             if most > MANY:
-                found[key] = [*self._rows_at(dict.fromkeys(self._places(key)))][-most:]
+                found[key] = [*self._rows_at(self._places(key))][-most:]
         near = [rows[place] for place in sorted(nearest) if place in rows]
         return Found(found, near, bool(is_held), _packed(keys) + lasts)
 
-    def _list(self, key: int) -> bytes:
-        return self.root.encode() + b"k" + _packed([key])[:6]
-
-    def _places(self, key: int) -> Iterator[bytes]:
-        """Yield the places of all rows that the index has for a key, oldest first."""
-        for start in count(0, AT_ONCE):
-            [some] = self.run(["call", "LRANGE", self._list(key), start, start + AT_ONCE - 1])
-            yield from some
-            if len(some) < AT_ONCE:
-                return
+    def _places(self, key: int) -> list[bytes]:
+        """Return the places of all rows that the index has for a key, oldest first."""
+        [packed] = self.run(["places", _packed([key])])
+        return list(dict.fromkeys(packed[at : at + PLACE] for at in range(0, len(packed), PLACE)))
 
     def size(self, kind: str) -> int:
         with store_errors(self.name):
@@ -194,7 +190,7 @@ class RedisBackend(Server):
 
     def count(self, key: int) -> int:
         with store_errors(self.name):
-            return int(self.run(["call", "LLEN", self._list(key)])[0])
+            return len(self._places(key))
 
     # Pending documents
 

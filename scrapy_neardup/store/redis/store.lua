@@ -8,7 +8,8 @@ local call, sub, byte, concat, reply = redis.call, string.sub, string.byte, tabl
 local root, damage, writes = KEYS[1], false, false
 local given, asked, codes, id, number, written = unpack(cmsgpack.unpack(ARGV[1]))
 local operations, requests = {}, {}
-local CODE, PLACE, KEY = 4, 8, 8 -- bytes of a run's code, a place, a key
+local CODE, PLACE, KEY, ENTRY = 4, 8, 8, 16 -- bytes of a run's code, a place, a key, a place with SimHash
+local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the bucket into a full hash table
 local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
 local WIDE, CROWD, NEAREST = 1024, 64, 16 -- max. entries of a block to look at, near ones among them, and answers
 local ONES = { [0] = 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4 } -- bits that are set in a number
@@ -41,16 +42,65 @@ local function attempt(work, ...)
   damage = reply(text)
 end
 
--- Calls a function with the key of each list of a row, and the row's entry in it: of an index key its place, of a block
--- of its SimHash the place and the SimHash.
-local function each_list(work, place, keys, simhash)
-  for at = 1, #keys, KEY do attempt(work, root .. 'k' .. sub(keys, at, at + 5), place) end
-  for at = 1, #simhash, 2 do
-    attempt(work, root .. 'n' .. string.char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash)
-  end
+-- Lists of the index: `k` with 6 bytes of a key names the list of its places, oldest first; `n` with a block of a
+-- SimHash that of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small
+-- hash. If the field is '', the list is a string too.
+local function is_of_key(name) return byte(name) == 107 end
+
+local function bucket(name)
+  return root .. sub(name, 1, 3) .. string.char(byte(name, 4) - byte(name, 4) % 64), sub(name, 4)
 end
 
-local function append(list, entry) call('RPUSH', list, entry) end -- an entry that is there twice is found once
+-- Returns a list, or its end from a negative offset.
+local function read(name, from)
+  local list = is_of_key(name) and call('HGET', bucket(name))
+  return list and list ~= '' and list or call('GETRANGE', root .. name, from or 0, -1)
+end
+
+local function replace(name, list)
+  local is_string = not is_of_key(name) or #list > SHORT
+  if is_of_key(name) then
+    local key, field = bucket(name)
+    if list == '' then call('HDEL', key, field) else call('HSET', key, field, is_string and '' or list) end
+  end
+  if is_string and list ~= '' then call('SET', root .. name, list) else call('DEL', root .. name) end
+end
+
+-- Returns the position of an entry in a list, or nil.
+local function find(list, entry)
+  local at = string.find(list, entry, 1, true)
+  while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
+  return at
+end
+
+-- Adds an entry to a list. One that is there twice is found once.
+local function append(name, entry)
+  local list = ''
+  if is_of_key(name) then
+    local key, field = bucket(name)
+    if call('HSETNX', key, field, entry) == 1 then return end
+    list = call('HGET', key, field)
+  end
+  if list ~= '' then replace(name, list .. entry) else call('APPEND', root .. name, entry) end
+end
+
+local function cut(name, entry)
+  local list = read(name)
+  local at = find(list, entry)
+  while at do
+    list = sub(list, 1, at - 1) .. sub(list, at + #entry)
+    at = find(list, entry)
+  end
+  replace(name, list)
+end
+
+-- Calls a function with each list of a row and the row's entry in it.
+local function each_list(work, place, keys, simhash)
+  for at = 1, #keys, KEY do attempt(work, 'k' .. sub(keys, at, at + 5), place) end
+  for at = 1, #simhash, 2 do
+    attempt(work, 'n' .. string.char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash)
+  end
+end
 
 local function announce(stream, kind, name) call('XADD', root .. stream, 'MAXLEN', '~', KEPT, '*', kind, name) end
 
@@ -77,7 +127,7 @@ end
 function operations.drop(place, keys, simhash, if_pending)
   if if_pending and call('HEXISTS', lease(place), place) == 0 then return end
   for _, name in ipairs({ rows(place), lease(place) }) do call('HDEL', name, place) end
-  each_list(function(list, entry) call('LREM', list, 0, entry) end, place, keys, simhash)
+  each_list(cut, place, keys, simhash)
 end
 
 -- Writes a row of another kind; with `if_missing`, only if it does not exist. Deletes it if the value is false.
@@ -115,20 +165,23 @@ local function take(place)
 end
 
 -- Adds the newest rows of a key to the answer. Returns the last place of the key.
-local function newest(hits, n, key, most, own)
-  local list = call('LRANGE', root .. 'k' .. key, -LOOKED, -1)
-  for at = #list, 1, -1 do
+local function newest(hits, n, name, most, own)
+  local list = read(name, -PLACE * LOOKED)
+  for at = #list - PLACE + 1, 1, -PLACE do
+    local place = sub(list, at, at + PLACE - 1)
     if most == 0 then break end
-    if list[at] ~= own and take(list[at]) then hits[#hits + 1], hits[#hits + 2], most = n, list[at], most - 1 end
+    if place ~= own and take(place) then
+      hits[#hits + 1], hits[#hits + 2], most = n, place, most - 1
+    end
   end
-  return list[#list] or string.rep('\0', PLACE)
+  return list == '' and string.rep('\0', PLACE) or sub(list, -PLACE)
 end
 
 -- Returns the Hamming distance between the SimHash of an entry and given bytes, or more than `most` if it is more.
-local function distance(entry, bytes, most)
+local function distance(list, entry, bytes, most)
   local sum = 0
   for n = 1, 8 do
-    local bits = bit.bxor(byte(entry, PLACE + n), bytes[n])
+    local bits = bit.bxor(byte(list, entry + PLACE + n - 1), bytes[n])
     sum = sum + ONES[bits % 16] + ONES[(bits - bits % 16) / 16]
     if sum > most then break end
   end
@@ -139,11 +192,13 @@ end
 local function near(blocks, simhash, most, own)
   local far, found, nearest, bytes = {}, {}, {}, { byte(simhash, 1, 8) }
   for block = 1, #blocks, 3 do
-    local list = #found < CROWD and call('LRANGE', root .. 'n' .. sub(blocks, block, block + 2), -WIDE, -1) or {}
-    for at = #list, 1, -1 do
+    local list = #found < CROWD and read('n' .. sub(blocks, block, block + 2), -ENTRY * WIDE) or ''
+    assert(#list % ENTRY == 0, 'bad argument: a list has a part of an entry')
+    for at = #list - ENTRY + 1, 1, -ENTRY do
       if #found >= CROWD then break end
-      local bits, place = distance(list[at], bytes, most), sub(list[at], 1, PLACE)
-      if bits <= most and place ~= own and not far[place] then far[place], found[#found + 1] = bits, place end
+      local bits = distance(list, at, bytes, most)
+      local place = bits <= most and sub(list, at, at + PLACE - 1)
+      if place and place ~= own and not far[place] then far[place], found[#found + 1] = bits, place end
     end
   end
   for bits = 0, most do
@@ -161,7 +216,7 @@ end
 local function answer(keys, most, blocks, simhash, far, document, seen)
   local hits, lasts, own = {}, {}, document and document[1]
   for n = 0, #keys / KEY - 1 do
-    lasts[n + 1] = newest(hits, n, sub(keys, KEY * n + 1, KEY * n + 6), byte(most, n + 1) or 0, own)
+    lasts[n + 1] = newest(hits, n, 'k' .. sub(keys, KEY * n + 1, KEY * n + 6), byte(most, n + 1) or 0, own)
   end
   local last, nearest = concat(lasts), near(blocks, simhash, far, own)
   local is_new = #hits == 0 and (not seen or seen == last or call('HEXISTS', lease(own), own) == 1)
@@ -179,10 +234,12 @@ function requests.look(questions, places)
   return { told, answers }
 end
 
+function requests.places(key) return read('k' .. sub(key, 1, 6)) end
+
 -- Returns 1 if a row is missing in one of its lists.
 function requests.lacks(...)
   local missing = 0
-  each_list(function(list, entry) missing = call('LPOS', list, entry) and missing or 1 end, ...)
+  each_list(function(name, entry) missing = find(read(name), entry) and missing or 1 end, ...)
   return damage and 1 or missing
 end
 
