@@ -6,6 +6,7 @@ import logging
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 
 from scrapy_neardup import Claim
 from scrapy_neardup.crawl import Adviser, item_judged, request_skipped
@@ -37,6 +38,8 @@ class ByPath(Adviser):
             return Advice(SKIP, "http://held.example/", 7, known_by="a guess")
         if request.url.endswith("/break"):
             raise RuntimeError("broken")
+        if request.url.endswith("/refuse"):  # as Scrapy does within a download of the adviser's own
+            raise IgnoreRequest("forbidden by robots.txt")
         return advice.get(f"/{request.url.rpartition('/')[2]}")
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:

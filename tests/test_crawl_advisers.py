@@ -12,7 +12,7 @@ ON = {"EXTENSIONS": {"advisers.ByPath": 0}, "CONCURRENT_REQUESTS": 1}
 
 @pytest.fixture
 def urls(a) -> dict[str, str]:
-    names = ("stop", "skip", "redirect", "target", "break", "plain")
+    names = ("stop", "skip", "redirect", "target", "break", "refuse", "plain")
     a.pages = {f"/{name}": Page(html(article(number))) for number, name in enumerate(names)}
     return {name: f"{a.url}/{name}" for name in names}
 
@@ -41,10 +41,11 @@ def test_a_request_to_the_original_host_that_is_skipped_does_not_go_back_to_the_
     assert told(result.log, "skipped") == [f"{a.url}/original"]
 
 
-def test_an_error_of_an_adviser_is_counted_and_harms_no_request(crawl, a, urls):
-    result = crawl("OneAfterAnother", ON, urls=[urls["break"], urls["plain"]])
-    assert (a.asked(), len(result.items), result.count("errors")) == (["/break", "/plain"], 2, 1)
-    assert f"ByPath failed on {urls['break']}" in result.log
+@pytest.mark.parametrize("name", ["break", "refuse"])
+def test_an_error_of_an_adviser_is_counted_and_harms_no_request(crawl, a, urls, name):
+    result = crawl("OneAfterAnother", ON, urls=[urls[name], urls["plain"]])
+    assert (a.asked(), len(result.items), result.count("errors")) == ([f"/{name}", "/plain"], 2, 1)
+    assert f"ByPath failed on {urls[name]}" in result.log
 
 
 def test_it_is_not_asked_about_what_the_user_wants_fetched_and_in_no_audit(crawl, a, urls):

@@ -635,6 +635,19 @@ def test_a_preferred_host_s_document_is_kept_and_takes_the_place_of_the_original
     assert outcome(committed(preferring, A)) == ("revisit", A)
 
 
+def test_a_run_that_dies_gives_back_the_place_that_its_document_took(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    with Deduplicator.open(store) as first:
+        committed(first, B)
+        committed(first, "http://d.example/4")
+    dies = Deduplicator.open(store, preferred_hosts=["a.example"])
+    assert outcome(committed(dies, A)) == ("unique", None)
+    dies.flush()
+    dies.store.backend.abandon()
+    with Deduplicator.open(store) as later:
+        assert outcome(committed(later, "http://d.example/4")) == ("duplicate", B)
+
+
 def test_a_document_whose_place_was_taken_shows_no_form(preferring: Deduplicator) -> None:
     committed(preferring, B, edited(text(1), 40))
     committed(preferring, A)

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import attrs
+import numpy as np
 import pytest
 import scrapy
 from helpers import text
@@ -461,6 +462,10 @@ SEVERAL = Fetch((URL,), place=URL)
 def test_several_items_of_a_page_are_named_by_what_they_say() -> None:
     made = [item_document({"date": day, "place": "Ulm", "text": BODY}, Config(), SEVERAL) for day in ("5 May", "6 May")]
     assert [each.label for each in made if each] == ["date 5 May, place Ulm", "date 6 May, place Ulm"]
+    listed = {"days": [date(2026, 5, 6), "later"], "sizes": [Decimal("1.50"), 2], "codes": (10**5000, 2), "text": BODY}
+    made = [item_document(listed, Config(), SEVERAL)]
+    assert made[0]
+    assert made[0].label.startswith("days 2026-05-06, sizes 1.50, codes 0x")
     bare = item_document({"text": BODY}, Config(), SEVERAL)
     assert bare
     assert bare.label
@@ -605,3 +610,14 @@ def test_a_counter_that_becomes_words_counts_again() -> None:
     counters = {name_of("left")}
     assert agree(one, two, counters)
     assert not agree(one, sold, counters)
+
+
+def test_numbers_of_numpy_are_facts_as_those_of_python_are() -> None:
+    made = [read({"url": URL, "title": "Talk", "time": np.timedelta64(days, "D"), "text": BODY}) for days in (3, 5)]
+    assert made[0]
+    assert made[1]
+    assert made[0].facts != made[1].facts
+    same = [read({"url": URL, "size": size, "text": BODY}) for size in (np.int64(3), 3)]
+    assert same[0]
+    assert same[1]
+    assert same[0].facts == same[1].facts

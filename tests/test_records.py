@@ -221,3 +221,12 @@ def test_items_of_a_list_page_are_named_by_page_and_facts(crawl, a, tmp_path):
     assert second.count("changes/gone") >= 1
     assert succeeded(tmp_path, "report", "--store", crawl.store, "-o", "report.html").returncode == 0
     assert "(date 2026-01-14)" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("crawl", ["file", "redis"], indirect=True)
+def test_a_page_that_gave_several_items_and_then_one_has_changed(crawl, a):
+    for rows_, kept in ((meetings()[:2], 2), ([{"title": "Harbour", "description": article(2, 60)}], 1)):
+        result = crawl("EventSpider", DROP, urls=fill(a, {"/list": rows_}))
+        assert (len(result.items), result.count("errors")) == (kept, 0)
+        assert "Changes: " in result.log
+    assert result.count("changes/changed") == 1

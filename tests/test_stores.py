@@ -36,6 +36,11 @@ def found(store: Store, exact: int = 0, simhash: int = 2**64 - 1) -> list[tuple[
 # What holds of every store
 
 
+@pytest.mark.parametrize("id", ["", "nonsense", "a/", "run/zz", "run/1", "run/ffffffffffff"])
+def test_no_document_has_an_id_of_another_form(store: Store, id: str) -> None:
+    assert store.document(id) is None
+
+
 def test_new_store_is_empty(store: Store) -> None:
     assert (len(store), list(store.signatures()), found(store, 1, 0)) == (0, [], [])
     assert store.resolve("http://site.example/a") is None

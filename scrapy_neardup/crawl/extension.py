@@ -340,12 +340,9 @@ class NearDup:
         """
         try:
             yield
-        except IgnoreRequest:
-            if component in self.advisers:
-                logger.exception("%s failed on %s", type(component).__name__, what)
-            else:
+        except Exception as error:
+            if isinstance(error, IgnoreRequest) and component not in self.advisers:
                 raise
-        except Exception:
             self.count("errors")
             logger.exception("%s failed on %s", type(component).__name__, what)
 
