@@ -118,7 +118,8 @@ _MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
 _MOST_READ = 500  # letters of a class or id
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
-_MOST = 0.7  # of what a page says, at least inside its list; outside is a frame, such as the name of the site
+_FRAME = 300  # letters at most outside a list, such as the name and the address of a site
+_MOST = 0.6  # of what a page says, at least inside
 _LINE_FEE = 20  # letters
 _LEAST_OF_PLAIN = 2  # the least score of a line without links, such as of a verse, or in a cell of a table
 _LONG_LINK = 28  # letters: a longer link is a title or a sentence, a shorter one leads elsewhere
@@ -232,7 +233,7 @@ class _Page:
         """Return the lines of the smallest element with the heading and most of what the page says: without a frame."""
         first, end = self._main_part()
         said, heading = self._said, self.lines.heading
-        most = _MOST * (said[end] - said[first])
+        most = max(said[end] - said[first] - _FRAME, (said[end] - said[first]) * _MOST)
         inside = (each for each in self.lines.elements if first <= each[0] <= heading < each[1] <= end)
         return range(*next((each for each in inside if said[each[1]] - said[each[0]] >= most), (first, end)))
 
