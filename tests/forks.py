@@ -137,7 +137,7 @@ def main() -> None:
     import_all()
     load_tables()
     sys.path.insert(0, "")  # as `python -m scrapy` has it
-    gc.freeze()  # or the first garbage collection in a fork copies all modules
+    gc.collect()  # or the first garbage collection in a fork looks at all modules, and copies them
     answers = {"start": start, "poll": poll}
     for line in sys.stdin:
         what, *rest = json.loads(line)
@@ -167,13 +167,15 @@ def import_all() -> None:
 
 
 def load_tables() -> None:
-    """Load the words that documents are compared by, which take half the time of a small crawl."""
+    """Load the words and tables that documents are compared by, which take half the time of a small crawl."""
+    from scrapy_neardup import Deduplicator, Document
     from scrapy_neardup.papers import dwdcs
-    from scrapy_neardup.text import lexicon, tokens
 
-    lexicon.builtin()
     dwdcs.builtin()
-    tokens.tokenize("鹤 crane")
+    with Deduplicator.open() as dedup:
+        for host in "ab":
+            text = " ".join(f"鹤 crane {number}" for number in range(100))
+            dedup.claim(Document(f"http://{host}.example/", f"{text} {host}", f"Crane {host}")).commit()
 
 
 def import_defaults() -> None:
