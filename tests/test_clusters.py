@@ -227,23 +227,6 @@ def test_som_of_almost_nothing() -> None:
     assert som_clusters(documents("one", "two"), classes=["a", "b"]) == []
 
 
-def trained() -> list[list[int]]:
-    """Return the units of the documents of a batch, not their clusters, which would agree anyway."""
-    found = som.count_terms(batch())
-    weights = som.term_weights(found, 2)
-    selected = som.highest(som.joint_score(found, som.class_numbers(range(60)), 0.5), 500)
-    vectors = som.unit_vectors(found, weights, np.arange(60), selected)
-    return som.train(pytest.importorskip("minisom"), vectors, 1).tolist()  # type: ignore[no-any-return]
-
-
-@pytest.mark.slow
-def test_som_is_the_same_in_every_process_and_finds_the_same_with_another_seed() -> None:
-    expected = trained()
-    made = python("from test_clusters import trained; print(trained())", PYTHONHASHSEED="12345")
-    assert made.stdout == f"{expected}\n", made.stderr
-    assert som_clusters(batch(), Parameters(seed=7)) == PAIRS
-
-
 def test_without_minisom_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "minisom", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'scrapy-neardup\[som\]'"):
@@ -262,11 +245,6 @@ def test_resemblance_is_what_both_have_over_what_either_has() -> None:
     assert resemblance(a, none) == 0
     assert resemblance(none, none) == 1
     assert resemblance(hashes(1000, 1), hashes(1000, 2)) == 0
-
-
-def test_resemblance_of_texts() -> None:
-    a, b = documents(text(1, 102), edited(text(1, 102), 50))
-    assert resemblance(a.shingles, b.shingles) == 97 / 103  # 100 shingles, 3 of them changed
 
 
 def test_shingle_finds_the_copies() -> None:

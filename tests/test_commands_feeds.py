@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli import environment, neardup, refused, rows, succeeded
@@ -220,12 +219,6 @@ def test_where_nothing_can_be_read_nothing_is_written(tmp_path: Path) -> None:
         assert made.stderr.splitlines()[-1] == f"scrapy neardup {verb}: no row can be read; nothing was written"
         assert sorted(os.listdir(tmp_path)) == ["in.jsonl", "out.jsonl"]
         assert (tmp_path / "out.jsonl").read_text() == "earlier\n"
-
-
-def test_an_export_is_json_lines(tmp_path: Path) -> None:
-    write_feed(tmp_path / "held.csv")
-    said: Any = refused(tmp_path, "import", "held.csv", "--store", "held.sqlite")
-    assert "held.csv, row 1: it is not an export" in said
 
 
 def test_half_a_surrogate_pair_in_a_url_is_told_as_it_came(tmp_path: Path) -> None:

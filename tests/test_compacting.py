@@ -71,20 +71,6 @@ def test_where_nothing_can_be_written_nothing_is_compacted(read_only_disk: Path,
     assert numbers(place) == list(range(5))
 
 
-@pytest.mark.slow
-def test_an_import_that_fills_the_disk_loses_nothing(place: Place, small_disk: Disk, tmp_path: Path) -> None:  # noqa: F811
-    fill_numbered(place, 0, 3000)
-    write(tmp_path / "in.jsonl", everything := place.exported())
-    store = str(small_disk.path / "store.sqlite")
-    assert "free some disk space" in refused(tmp_path, "import", "in.jsonl", "--store", store)
-    copy = on_disk(small_disk.kept)
-    taken = numbers(copy)  # what fitted
-    assert taken == list(range(len(taken)))
-    assert len(taken) < 3000
-    copy.load(everything)
-    assert copy.sorted_rows() == place.sorted_rows()
-
-
 ON_A_FULL_DISK = """
 import json, os, sys
 from contextlib import redirect_stderr, redirect_stdout

@@ -46,17 +46,6 @@ def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 1]
 
 
-def test_a_template_with_a_timestamp(crawl, a, archive):
-    dead = f"{a.url}/1.html"
-    hold(crawl, dead)
-    settings = {**ON, "ARCHIVE_URL": f"{archive.url}/near/{{timestamp}}/{{url}}"}
-    crawl(urls=[dead], settings=settings)
-    [path] = archive.asked()
-    assert path.startswith("/near/20")
-    assert path.endswith(f"/{dead}")
-    assert len(path.split("/")[2]) == 14
-
-
 def test_an_archived_page_with_another_text_is_kept_and_not_confirmed(crawl, a, archive):
     dead = f"{a.url}/1.html"
     hold(crawl, dead)
@@ -99,15 +88,6 @@ def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
     assert result.stats["finish_reason"] == "finished"
 
 
-def test_content_that_the_run_has_already_is_not_asked_for(crawl, a, b, archive):
-    dead, copy = f"{a.url}/1.html", f"{b.url}/copy.html"
-    hold(crawl, dead, copy)
-    b.pages["/copy.html"] = Page(html(article(1)))
-    archive.keep(dead, NOW, article(1))
-    result = crawl("OneAfterAnother", gate(archive, NEARDUP_SKIP_MIRRORS=False), urls=[copy, dead])
-    assert (result.urls, archive.asked()) == ([copy], [])
-
-
 @pytest.mark.parametrize(
     ("settings", "args"),
     [
@@ -147,14 +127,6 @@ def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url):
     hold(crawl, dead)
     settings = {**ON, "ARCHIVE_URL": "http://archive.example/{url}"}
     assert crawl(urls=[dead], settings=settings).count("dead_links/redirected") == 0
-
-
-def test_an_archive_that_does_not_answer_is_asked_once(crawl, a, archive):
-    dead = [f"{a.url}/{number}.html" for number in range(4)]
-    for number, url in enumerate(dead):
-        hold(crawl, url, number=number)
-    archive.stop()
-    assert crawl("OneAfterAnother", gate(archive), urls=dead).count("dead_links/redirected") == 1
 
 
 @pytest.mark.parametrize("revisit", ["keep", "drop"])

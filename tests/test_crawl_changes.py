@@ -7,6 +7,7 @@ import json
 import pytest
 from cli import succeeded
 from site_server import Gate, Page, article, html
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.report.changes import FULL, KINDS, NOT_FULL, kinds_of
@@ -38,8 +39,11 @@ def counts(crawled) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("crawl", ["file", "redis"], indirect=True)
-@pytest.mark.parametrize("revisit", ["keep", "drop"])
+@pytest.mark.parametrize(
+    ("crawl", "revisit"),
+    [("file", "keep"), ("redis", "drop"), *slow(("file", "drop"), ("redis", "keep"))],
+    indirect=["crawl"],
+)
 def test_each_kind_of_change_is_listed_and_counted(crawl, a, revisit):
     settings = {"NEARDUP_REVISIT": revisit}
     first = crawled(crawl, a, {"same": 1, "edited": 2, "old": 3, "gone": 4, "there": 5}, settings)

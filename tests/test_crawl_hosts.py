@@ -251,14 +251,6 @@ def test_rechecks_drop_a_rule_that_is_wrong(crawl, a, b):
     assert sorted(crawl(urls=urls(b, [52, 53])).urls) == urls(b, [52, 53])
 
 
-def test_who_copies_a_site_later_does_not_take_its_place(crawl, a, b):
-    """The copier b has 23 pages of a, and now a page of its own where a will have one."""
-    learn(crawl, a, b)
-    b.pages["/50.html"] = page(5000)
-    crawl(urls=urls(b, [50]))
-    assert crawl(urls=urls(a, [50]), settings=REDIRECT).urls == urls(a, [50])
-
-
 def test_a_copier_of_a_copy_does_not_take_its_place(crawl, a, b):
     """The site has another host, which came first, a; then comes b; last the copier, who changes a page."""
     with serving("127.0.0.3") as copier:
@@ -289,38 +281,6 @@ def test_short_pages_are_not_skipped_by_a_rule(crawl, a, b):
         b.pages[f"/{number}.html"] = Page(html(article(number + 1000, 30), "b"))
     crawl(urls=urls(a, range(50, 54)))
     assert len(crawl(urls=urls(b, range(50, 54))).items) == 4
-
-
-def test_a_claim_to_be_canonical_does_not_take_a_page_s_place(crawl, a, b):
-    """The copier's pages say that they are the canonical ones, and it says so of pages that it never had."""
-    mirrored(a, b)
-    for number in range(COUNT):
-        claim = f'<link rel="canonical" href="{b.url}/{number}.html">'
-        b.pages[f"/{number}.html"].body = b.pages[f"/{number}.html"].body.replace(
-            "<html>", f"<html><head>{claim}</head>"
-        )
-    crawl("OneAfterAnother", urls=urls(a, range(ENOUGH)) + urls(b, range(ENOUGH)))
-    before = len(a.requests)
-    crawl(urls=urls(a, range(COUNT)))
-    assert len(asked_of(a, before)) == COUNT
-
-
-def test_one_page_under_many_urls_makes_no_mirror(crawl, a, b):
-    for number in range(COUNT):
-        a.pages[f"/{number}.html"], b.pages[f"/{number}.html"] = page(1, "a"), page(1)
-    result = crawl("OneAfterAnother", urls=urls(a) + urls(b))
-    assert result.count("mirror_hosts/learned") == 0
-
-
-def test_pages_that_say_of_which_they_are_copies_are_believed_sooner(crawl, a, b):
-    mirrored(a, b)
-    few = range(12)
-    for number in few:
-        claim = f'<link rel="canonical" href="{a.url}/{number}.html">'
-        b.pages[f"/{number}.html"].body = b.pages[f"/{number}.html"].body.replace(
-            "<html>", f"<html><head>{claim}</head>"
-        )
-    assert crawl("OneAfterAnother", urls=urls(a, few) + urls(b, few)).count("mirror_hosts/learned") == 1
 
 
 # Dead links

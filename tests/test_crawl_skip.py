@@ -30,14 +30,6 @@ def test_mirrors_found_by_the_first_run_are_not_fetched_by_the_second(crawl, a, 
     assert f"Skipped <GET {urls[4]}>: its content is held as {urls[0]}" in result.log
 
 
-def test_other_spellings_of_a_mirrors_url_are_skipped_too(crawl, a, b, urls):
-    crawl("OneAfterAnother", urls=urls)
-    b.pages["/0.html?utm_source=feed"] = b.pages["/0.html"]
-    asked = len(b.requests)
-    crawl(urls=[urls[0], f"{b.url}/0.html?utm_source=feed"])
-    assert b.asked(since=asked) == []
-
-
 @pytest.mark.parametrize(
     ("settings", "args"),
     [
@@ -214,10 +206,3 @@ def test_error_pages_are_no_reason_to_skip(crawl, a):
     for number in range(3):
         a.pages[f"/{number}"] = Page(html(article(number)))
     assert len(crawl("OneAfterAnother", urls=urls).items) == 3
-
-
-def test_revisits_are_skipped_though_mirrors_are_not(crawl, a, b, urls):
-    crawl("OneAfterAnother", urls=urls)
-    before = len(a.requests), len(b.requests)
-    crawl("ListSpider", {"NEARDUP_REVISIT": "skip", "NEARDUP_SKIP_MIRRORS": False}, urls=urls)
-    assert (len(a.asked(since=before[0])), len(b.asked(since=before[1]))) == (0, 4)

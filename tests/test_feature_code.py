@@ -13,7 +13,7 @@ from scrapy_neardup.detectors import Detector, IMatch
 from scrapy_neardup.index.kinds import Equal, Near
 from scrapy_neardup.papers.feature_code import CodeIndex, FeatureCode, common_subsequence, feature_codes, pack, unpack
 from scrapy_neardup.text.lexicon import builtin
-from scrapy_neardup.text.tokens import normalize, tokenize
+from scrapy_neardup.text.tokens import tokenize
 
 # Codes
 
@@ -231,16 +231,6 @@ def test_whatever_comes_and_goes_index_finds_what_trying_all_finds(tolerance: in
         assert found(index, *wanted) == trying_all(wanted)
 
 
-def test_documents_of_a_code_that_very_many_have_come_one_by_one() -> None:
-    index: CodeIndex[Entry] = CodeIndex(6, 2)
-    entries = [Entry(str(number)) for number in range(2000)]
-    for entry in entries:
-        index.add(fingerprints("abcdefghij"), entry)
-    assert next(index.find(fingerprints("abcdefghij"))) is entries[0]
-    index.remove(fingerprints("abcdefghij"), entries[0])
-    assert next(index.find(fingerprints("abcdefghix"))) is entries[1]
-
-
 # The detector, and the cases of Peng et al.
 
 PARAGRAPHS = [
@@ -338,11 +328,6 @@ def test_copy_with_its_paragraphs_moved_has_another_code() -> None:
 def test_typing_errors_near_the_stop_are_tolerated(text: str, before: str, after: str, tolerance: int) -> None:
     copy = text.replace(before, after, 1)
     assert [agree(FeatureCode(tolerance=t), text, copy) for t in range(4)] == [t >= tolerance for t in range(4)]
-
-
-def test_codes_of_two_scripts_in_one_text() -> None:
-    text = normalize(CHINESE + "\n" + ENGLISH)
-    assert {len(code) for code in feature_codes(text, places=len(text))} == {10, 30}
 
 
 @pytest.mark.parametrize("wrong", [{"length": 0}, {"places": 0}, {"tolerance": -1}])

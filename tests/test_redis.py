@@ -165,15 +165,6 @@ def test_run_that_was_taken_for_dead_goes_on(place: Place, caplog: pytest.LogCap
 # Very many of a kind
 
 
-def test_very_many_of_one_fingerprint(place: Place) -> None:
-    with place.opened() as store:
-        commit(store, *(signature(str(number), exact=7, simhash=number << 20) for number in range(200)))
-        assert names(s for _, s in store.find(asking({"exact": (7,)}))) == [str(number) for number in range(184, 200)]
-        for each in list(store.signatures())[100:]:
-            store.withdraw(each)
-        assert names(s for _, s in store.find(asking({"exact": (7,)}))) == [str(number) for number in range(84, 100)]
-
-
 def test_very_many_fingerprints_of_one_document(place: Place) -> None:
     many = built("http://site.example/many", {"keys": tuple(range(9000))}, sketch(), 1000.0)
     with place.opened(made_with=[Keys()]) as store:
