@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from life import publish
 from site_server import Page, Site, article, html
-from tiers import some
+from tiers import slow, some
 
 from scrapy_neardup import Deduplicator, Document
 
@@ -99,20 +99,21 @@ def test_items_with_values_that_nobody_can_write_are_judged_like_others(crawl, a
 # Copycats
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_what_a_copycat_had_first_comes_from_the_original_once_the_copycat_shows_something_else(life, a, b):
     original, copycat = publish(a, {"/1.html": 1, "/2.html": 2}), publish(b, {"/x.html": 1})
-    starts, slow = [copycat, original], {"CONCURRENT_REQUESTS": 1}
-    first = life.day({1, 2}, starts, slow)
+    starts, one = [copycat, original], {"CONCURRENT_REQUESTS": 1}
+    first = life.day({1, 2}, starts, one)
     assert f"{b.url}/x.html" in first.urls
-    life.day({1, 2}, starts, slow)
+    life.day({1, 2}, starts, one)
     publish(b, {"/x.html": 66})
-    then = life.day({1, 2, 66}, starts, slow, gives={f"{b.url}/x.html": 66})
+    then = life.day({1, 2, 66}, starts, one, gives={f"{b.url}/x.html": 66})
     assert life.revisit == "drop" or f"{a.url}/1.html" in then.urls
     for number in (67, 68):  # spam from then on
         publish(b, {"/x.html": number})
-        life.day({1, 2, number}, starts, slow, gives={f"{b.url}/x.html": number})
+        life.day({1, 2, number}, starts, one, gives={f"{b.url}/x.html": number})
     b.dead_status = 404
-    life.day({1, 2}, starts, slow)
+    life.day({1, 2}, starts, one)
 
 
 def test_a_preferred_original_and_what_it_links_to_are_kept_whoever_copies_it(crawl, a, b):
@@ -125,6 +126,7 @@ def test_a_preferred_original_and_what_it_links_to_are_kept_whoever_copies_it(cr
         assert {f"{a.url}{path}" for path in ("/1.html", *links)} <= {*result.urls}
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_links_of_an_original_are_followed_though_a_copycat_came_first(life, a, b):
     starts = [publish(b, {"/x.html": 1}), f"{a.url}/"]
     a.pages = {"/": Page(html("", links=("/1.html",))), "/2.html": Page(html(article(2)))}

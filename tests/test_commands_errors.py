@@ -48,19 +48,16 @@ def stores() -> Iterable[tuple[str, str]]:
     for verb, rest in {**ON_STORES, "stats --runs": "", "stats --check": ""}.items():
         yield f"{verb} {rest}", "no store: name one with --store, or run this in a Scrapy project"
         yield f"{verb} {rest} --store missing.sqlite", "store 'missing.sqlite' does not exist"
-        yield (
-            f"{verb} {rest} --store in.jsonl",
-            "in.jsonl' is not a store: its file is not a database",
-        )
-        yield (
-            f"{verb} {rest} --store ftp://host/x",
-            "store 'ftp://host/x': no such kind of store; allowed are",
-        )
-        yield f"{verb} {rest} --store redis://127.0.0.1:1", "store 'redis://127.0.0.1:1' can't be used: "
-        yield f"{verb} {rest} --store", "argument --store: expected one argument"
         yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
-        spider = "-s NEARDUP_NAMESPACE={spider}"
-        yield f"{verb} {rest} --store held.sqlite {spider}", "{spider} has a value only in a crawl"
+    for option, said in {
+        "--store in.jsonl": "in.jsonl' is not a store: its file is not a database",
+        "--store ftp://host/x": "store 'ftp://host/x': no such kind of store; allowed are",
+        "--store redis://127.0.0.1:1": "store 'redis://127.0.0.1:1' can't be used: ",
+        "--store": "argument --store: expected one argument",
+        "--store held.sqlite -s NEARDUP_NAMESPACE={spider}": "{spider} has a value only in a crawl",
+    }.items():
+        for verb in ("stats", "forget"):
+            yield f"{verb} {ON_STORES[verb]} {option}", said
     yield f"explain {URL} --store other.sqlite", OTHER
     yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", OTHER
     yield (
@@ -105,13 +102,8 @@ def options() -> Iterable[tuple[str, str]]:
         needed = {**ON_STORES, **ON_FEEDS, **ON_LABELS, **OTHERS}[verb].format("in.jsonl")
         yield f"{verb} {needed} --colour", "unrecognized arguments: --colour"
         yield f"{verb} {needed} -s NEARDUP_MINTOKENS", "Invalid -s value, use -s NAME=VALUE"
-    for verb in (*ON_STORES, *OTHERS, "dedupe", "lab cluster", "lab lexicon"):
-        needed = {**ON_STORES, **ON_FEEDS, **OTHERS}[verb].format("in.jsonl")
-        # Options are not to be shortened: another may come that begins so.
-        yield (
-            f"{verb} {needed} --jso",
-            "unrecognized arguments: --jso",
-        )
+    # Options are not to be shortened: another may come that begins so.
+    yield "stats --store held.sqlite --jso", "unrecognized arguments: --jso"
 
 
 DEDUPE, CLUSTER, LEXICON = (

@@ -20,6 +20,7 @@ from faulty import common_user  # noqa: F401 - a fixture
 from forks import Talk
 from helpers import python, talking, text, until
 from site_server import Gate, Page, Site, article, html
+from store_kinds import on_server
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
 from tiers import slow
 
@@ -37,11 +38,11 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture(params=["disk", "server"])
-def store(request: pytest.FixtureRequest) -> str:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the address of a store in a file, and of one on a server."""
     if request.param == "disk":
         return str(request.getfixturevalue("path"))
-    return str(request.getfixturevalue("server").address)
+    return on_server(tmp_path).address
 
 
 def told(store: str, verb: str, *arguments: str) -> Any:
@@ -564,7 +565,7 @@ def writing(path: str) -> Iterator[Talk]:  # noqa: F811
 def test_verify_while_others_write(path: str, writing: Talk) -> None:  # noqa: F811
     until(lambda: Path(path).exists() and verify(path).read["index_files"])
     read = []
-    for _ in range(20):
+    for _ in range(8):
         survey = verify(path)
         assert [finding.what for finding in survey.findings if not finding.harmless] == []
         read.append(survey.read["documents"])

@@ -211,6 +211,10 @@ def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
     assert (listed(crawl), counts(last)) == ([("gone", "two")], {"gone": 1})
 
 
+STOP_LISTING = {"scrapy_neardup.contrib.stop_early.StopListing": 0}
+TRAPS = {"scrapy_neardup.contrib.traps.Traps": 0}
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
@@ -218,19 +222,11 @@ def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
             {"EXTENSIONS": {"scrapy_neardup.contrib.stop_early.StopEarly": 0}, "STOP_EARLY_ITEMS": 2},
             "neardup_only_seen",
         ),
-        (
-            {"SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_early.StopListing": 0}, "STOP_LISTING_ITEMS": 2},
-            "finished",
-        ),
-        (
-            {
-                "EXTENSIONS": {"scrapy_neardup.contrib.traps.Traps": 0},
-                "TRAPS_COPIES": 1,
-                "NEARDUP_SKIP_MIRRORS": False,
-            },
-            "finished",
-        ),
         ({"CLOSESPIDER_PAGECOUNT": 3}, "closespider_pagecount"),
+        *slow(
+            ({"SPIDER_MIDDLEWARES": STOP_LISTING, "STOP_LISTING_ITEMS": 2}, "finished"),
+            ({"EXTENSIONS": TRAPS, "TRAPS_COPIES": 1, "NEARDUP_SKIP_MIRRORS": False}, "finished"),
+        ),
     ],
 )
 def test_what_a_crawl_left_out_is_not_gone(crawl, a, settings, reason):

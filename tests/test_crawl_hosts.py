@@ -9,6 +9,7 @@ import pytest
 import scrapy
 from cli import succeeded
 from site_server import Page, article, html, serving
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 
@@ -129,10 +130,8 @@ def test_hosts_that_only_look_alike_are_no_mirrors(crawl, a, b):
     "settings",
     [
         {"NEARDUP_LEARN_HOSTS": False},
-        {"NEARDUP_SKIP_MIRRORS": False},
         {"NEARDUP_PREFERRED_HOSTS": ["127.0.0.2"]},
-        {"NEARDUP_MIRROR_TTL": 0},
-        {"NEARDUP_ACTION": "audit"},
+        *slow({"NEARDUP_SKIP_MIRRORS": False}, {"NEARDUP_MIRROR_TTL": 0}, {"NEARDUP_ACTION": "audit"}),
     ],
 )
 def test_what_the_user_wants_fetched_is_fetched(crawl, a, b, settings):

@@ -73,6 +73,7 @@ def test_session_ids_are_learned_in_the_first_run_and_no_page_is_missed(crawl, a
     assert f"Skipped <GET {skipped}>: its content is held as {held}, by the rule on variants of its URL" in result.log
 
 
+@pytest.mark.slow
 def test_the_second_run_fetches_each_page_once(crawl, a):
     learn(crawl, a)
     before = len(a.requests)
@@ -101,6 +102,7 @@ def test_without_the_pages_of_this_run_nothing_is_skipped(crawl, a):
     assert [item["text"] for item in result.items] == [article(3003)]
 
 
+@pytest.mark.slow
 def test_off_everything_is_fetched(crawl, a):
     result = crawl("OneAfterAnother", urls=urls(a, range(ENOUGH + 1), range(3)))
     assert (result.count("variants/learned"), len(a.asked())) == (0, 3 * (ENOUGH + 1))
@@ -134,6 +136,7 @@ def test_a_recheck_drops_a_rule_that_turned_wrong(crawl, a):
     assert {item["text"] for item in result.items} == {article(n) for base in (0, 1000) for n in range(base, base + 10)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crawl", ["redis"], indirect=True)
 def test_a_store_on_a_server(crawl, a):
     learn(crawl, a)

@@ -40,16 +40,16 @@ from scrapy_neardup.text.lexicon import Lexicon, builtin
 MASK = 2**64 - 1
 
 
-@pytest.fixture(autouse=True, params=["compiled", "python"])
+@pytest.fixture(params=["compiled", "python"])
 def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run each test with the compiled part and without it."""
+    """Run a test with the compiled part and without it; test_native.py compares the two."""
     if request.param == "python":
         monkeypatch.setattr(native, "compiled", None)
     elif native.compiled is None:
         pytest.skip("the compiled part was not built")
 
 
-once = pytest.mark.parametrize("twin", ["python"], indirect=True)  # tests in a process of their own
+both = pytest.mark.usefixtures("twin")
 
 
 def array(*values: int) -> np.ndarray:
@@ -99,6 +99,7 @@ def test_text_shorter_than_a_shingle_is_one_shingle() -> None:
 # SimHash
 
 
+@both
 @pytest.mark.parametrize(
     ("features", "expected"),
     [
@@ -260,6 +261,7 @@ def with_codes(*codes: int) -> Sketch:
     return Sketch(100, 100, 0, bytes(codes).ljust(BINS, b"\0"), b"")
 
 
+@both
 def test_resemblance_by_hand() -> None:
     # Li, König 2010, section 2, with c = 1/255. Of six bins five are full in either; four in both, of which three are
     # equal and one differs: (3 − 1 · 1/255 / (254/255)) / 5 = (3 − 1/254) / 5.
@@ -413,6 +415,7 @@ RECORD = {
 }  # fmt: skip
 
 
+@both
 def test_golden_record() -> None:
     """Its facts and the fingerprint of the whole record are stored too."""
     document = item_document(RECORD, Config())
@@ -431,6 +434,7 @@ def test_golden_schemes() -> None:
     assert builtin().id == "53772140b0ad8282"
 
 
+@both
 @pytest.mark.parametrize(("language", "text"), [("english", ENGLISH), ("chinese", CHINESE)], ids=["english", "chinese"])
 def test_golden_values(language: str, text: str) -> None:
     assert values(text) == golden(language)
@@ -460,19 +464,18 @@ def made_texts() -> Iterator[str]:
         yield " ".join(source.choices(parts, k=size))
 
 
+@both
 def test_golden_values_of_many_texts() -> None:
     found = json.dumps([values(text) for text in made_texts()])
     assert hashlib.sha1(found.encode()).hexdigest() == "3c378438697f09dc30a83841fa05993ff8e1ab8e"
 
 
-@once
 def test_golden_values_are_the_same_in_every_process() -> None:
     code = "import json; from test_fingerprints import *; print(json.dumps([values(ENGLISH), values(CHINESE)]))"
     made = python(code, PYTHONHASHSEED="12345")
     assert json.loads(made.stdout) == [golden("english"), golden("chinese")], made.stderr
 
 
-@once
 def test_fingerprints_need_no_scrapy() -> None:
     code = "import sys, scrapy_neardup.fingerprints.shingles, scrapy_neardup.detectors; print('scrapy' in sys.modules)"
     made = python(code, PYTHONHASHSEED="1")

@@ -74,6 +74,7 @@ def varied(place: Place) -> None:
         store.record(link("http://m.example/6", older, is_copy=True, seen=3000.0))
 
 
+@pytest.mark.parametrize(("place", "copy"), [("disk", "server"), ("server", "disk")], indirect=True)
 def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path: Path) -> None:
     varied(place)
     taken = copy.load(place.exported(), chunk=7)

@@ -26,7 +26,7 @@ from scrapy_neardup.quality.evaluation import MODES, LabelledSet, Partition
 from scrapy_neardup.store import open_store
 from scrapy_neardup.store.transfer import export_rows, import_rows
 
-EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "50"))
 some = settings(
     max_examples=EXAMPLES,
     derandomize=EXAMPLES <= 100,

@@ -105,6 +105,7 @@ def test_fingerprints_are_those_made_here() -> None:
     assert made == [{"dwswn": detector.fingerprints(Document(text=text(1, 400)))}]
 
 
+@pytest.mark.slow
 def test_what_a_detector_raises_is_told_and_harms_no_other() -> None:
     wrong, right = prepared([Heavy()], Document(text="fail"), *documents(1))
     assert (type(wrong), str(wrong)) == (ProcessError, "OddError('no fingerprint of this text')")
@@ -229,12 +230,14 @@ def test_pages_are_read_elsewhere_where_that_takes_long() -> None:
     assert str(os.getpid()) not in {page.text.split()[-1] for page in made}
 
 
+@pytest.mark.slow
 def test_trafilatura_reads_elsewhere_what_it_reads_here() -> None:
     pytest.importorskip("trafilatura")
     html = f"<!doctype html><html><title>T</title><body><article><p>{text(1)}</p><p>{text(2)}</p></article></html>"
     assert pages("trafilatura", html) == [build_reader("trafilatura")(html)]
 
 
+@pytest.mark.slow
 def test_what_an_extractor_raises_is_told() -> None:
     (wrong,) = pages(failing, "<p>x")
     assert isinstance(wrong, ProcessError)
