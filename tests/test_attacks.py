@@ -74,7 +74,7 @@ def test_a_copy_that_redirects_out_of_the_allowed_domains_is_not_followed(crawl,
     assert "http://elsewhere.example/1.html" not in internet.requests
 
 
-@pytest.mark.parametrize("meta", [{}, {"dont_obey_robotstxt": True}])
+@pytest.mark.parametrize("meta", [{"dont_obey_robotstxt": True}, *slow({})])
 def test_the_robots_txt_of_the_other_host_is_asked_whatever_the_request_may_do_on_its_own(crawl, a, b, meta):
     a.pages |= {"/robots.txt": Page("User-agent: *\nDisallow: /"), "/1.html": Page(html(article(1)))}
     hold(crawl, f"{b.url}/1.html", f"{a.url}/1.html")
@@ -173,7 +173,7 @@ def with_an_innocent_name(innocent, evil, number):
 SHOWS = as_copies, under_a_prefix, as_other_files, as_its_own_canonical_pages, as_redirects, with_an_innocent_name
 
 
-@pytest.mark.parametrize("shows", some(SHOWS, as_copies, as_its_own_canonical_pages))
+@pytest.mark.parametrize("shows", some(SHOWS, as_copies))
 def test_no_host_that_comes_later_hides_pages_of_an_innocent_one(crawl, a, b, shows):
     a.pages = {f"/{number}.html": Page(html(article(number))) for number in ALL}
     innocent = [f"{a.url}/{number}.html" for number in ALL]

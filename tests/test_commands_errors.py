@@ -101,7 +101,7 @@ def options() -> Iterable[tuple[str, str]]:
     for verb in VERBS:
         needed = {**ON_STORES, **ON_FEEDS, **ON_LABELS, **OTHERS}[verb].format("in.jsonl")
         yield f"{verb} {needed} --colour", "unrecognized arguments: --colour"
-        yield f"{verb} {needed} -s NEARDUP_MINTOKENS", "Invalid -s value, use -s NAME=VALUE"
+    yield "stats --store held.sqlite -s NEARDUP_MINTOKENS", "Invalid -s value, use -s NAME=VALUE"
     # Options are not to be shortened: another may come that begins so.
     yield "stats --store held.sqlite --jso", "unrecognized arguments: --jso"
 

@@ -89,9 +89,8 @@ def on_terminal(folder: Path, *arguments: str, columns: int = 100) -> str:
         "dedupe in.jsonl -o out.jsonl --workers 0",
         *slow("dedupe in.json in.json -o out.json --workers 2"),
         "dedupe in.csv.gz -o out.csv.gz",
-        "lab cluster in.jsonl -o clusters.jsonl",
-        "lab lexicon in.jsonl -o x.lexicon --band 0 1",
         "import held.jsonl --store new.sqlite",
+        *slow("lab cluster in.jsonl -o clusters.jsonl", "lab lexicon in.jsonl -o x.lexicon --band 0 1"),
     ],
 )
 def test_bar_of_feeds_tells_rate_and_time_left(folder: Path, arguments: str) -> None:
@@ -106,11 +105,13 @@ def test_bar_of_feeds_tells_rate_and_time_left(folder: Path, arguments: str) -> 
     "arguments",
     [
         "lab evaluate news --detectors exact",
-        "lab calibrate news --precision 0.9",
         "export --store held.sqlite -o x.jsonl",
         "stats --check --store held.sqlite",
-        "forget --store held.sqlite --host nobody.example",
-        "report --store held.sqlite -o r.html",
+        *slow(
+            "lab calibrate news --precision 0.9",
+            "forget --store held.sqlite --host nobody.example",
+            "report --store held.sqlite -o r.html",
+        ),
     ],
 )
 def test_other_long_work_tells_how_far_it_is(folder: Path, arguments: str) -> None:

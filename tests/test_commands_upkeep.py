@@ -37,7 +37,7 @@ DAY = 86_400.0
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(params=["disk", "server"])
+@pytest.fixture(params=["disk", *slow("server")])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the address of a store in a file, and of one on a server."""
     if request.param == "disk":

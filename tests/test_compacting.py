@@ -108,7 +108,7 @@ for room in range(0, 500_000, int(sys.argv[2])):
     files = sorted(file.name for file in disk.iterdir() if file.suffix not in (".sqlite-shm", ".sqlite-wal"))
     print(json.dumps([code, said.getvalue(), "".join(hosts), written, files]))
 """
-STEP = [100_000, *slow(10_000)]  # bytes of room on the disk, from one call to the next
+STEP = [200_000, *slow(10_000)]  # bytes of room on the disk, from one call to the next
 
 
 def on_a_full_disk(disk: Disk, step: int, *call: str) -> list[list[Any]]:

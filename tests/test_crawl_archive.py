@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from archive_server import WebArchive
 from site_server import Page, article, html, serving
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 
@@ -64,6 +65,7 @@ def test_a_copy_that_is_alive_comes_first(crawl, a, b, archive):
     assert (result.urls, archive.asked()) == ([copy], [])
 
 
+@pytest.mark.slow
 def test_the_archive_is_asked_after_all_copies_failed(crawl, a, archive):
     dead = [f"{a.url}/{number}.html" for number in range(6)]
     hold(crawl, *dead)
@@ -73,7 +75,7 @@ def test_the_archive_is_asked_after_all_copies_failed(crawl, a, archive):
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [4, 1]
 
 
-@pytest.mark.parametrize("what", ["empty", "down", "circle"])
+@pytest.mark.parametrize("what", ["circle", *slow("empty", "down")])
 def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
     dead = f"{a.url}/1.html"
     hold(crawl, dead)
@@ -92,9 +94,9 @@ def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
     ("settings", "args"),
     [
         ({"NEARDUP_ACTION": "audit"}, {}),
-        ({"NEARDUP_DEAD_HTTP_CODES": []}, {}),
-        ({"ARCHIVE_URL": None}, {}),
-        ({}, {"meta": {"dont_neardup": True}}),
+        *slow(
+            ({"NEARDUP_DEAD_HTTP_CODES": []}, {}), ({"ARCHIVE_URL": None}, {}), ({}, {"meta": {"dont_neardup": True}})
+        ),
     ],
 )
 def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, settings, args):
@@ -105,6 +107,7 @@ def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, setti
     assert archive.asked() == []
 
 
+@pytest.mark.slow
 def test_an_unknown_dead_link_stays_dead(crawl, a, archive):
     archive.keep(f"{a.url}/1.html", NOW, article(1))
     assert crawl(urls=[f"{a.url}/1.html"], settings=gate(archive)).items == []
@@ -121,6 +124,7 @@ def test_no_secrets_reach_the_archive(crawl, a, archive):
     assert not {"Authorization", "X-Api-Key", "Cookie"} & {name for headers in archive.headers for name in headers}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:{}/1.html", "http://127.0.0.1:{}/1.html"])
 def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url):
     dead = url.format(a.url.rpartition(":")[2])
@@ -129,7 +133,7 @@ def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url):
     assert crawl(urls=[dead], settings=settings).count("dead_links/redirected") == 0
 
 
-@pytest.mark.parametrize("revisit", ["keep", "drop"])
+@pytest.mark.parametrize("revisit", ["drop", *slow("keep")])
 def test_an_item_with_the_dead_url_is_no_visit_of_it(crawl, a, archive, revisit):
     dead = f"{a.url}/1.html"
     a.pages["/1.html"] = Page(html(article(1)))
@@ -149,7 +153,7 @@ def test_an_item_with_the_dead_url_is_no_visit_of_it(crawl, a, archive, revisit)
     assert (after.seen, after.is_copy, after.firm) == (before.seen, False, True)
 
 
-@pytest.mark.parametrize("revisit", ["keep", "drop"])
+@pytest.mark.parametrize("revisit", ["keep", *slow("drop")])
 def test_later_runs_ask_again_for_each_run_without_the_content(crawl, a, archive, revisit):
     pages = {"/1.html": 1, "/2.html": 2}
     a.pages = {path: Page(html(article(number))) for path, number in pages.items()}
@@ -171,7 +175,7 @@ def test_later_runs_ask_again_for_each_run_without_the_content(crawl, a, archive
     assert article(3) in [item["text"] for item in crawl(urls=urls, settings=settings).items]
 
 
-@pytest.mark.parametrize("name", ["cdx", "plain"])
+@pytest.mark.parametrize("name", ["cdx", *slow("plain")])
 def test_a_function_of_the_user(crawl, a, archive, name):
     dead = f"{a.url}/page-{archive.url.rpartition(':')[2]}.html"
     hold(crawl, dead)
@@ -183,7 +187,11 @@ def test_a_function_of_the_user(crawl, a, archive, name):
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("nothing", ""), ("broken", "the archive is closed"), ("wrong", "it returned 'ftp://127.0.0.3/a'; allowed is ")],
+    [
+        ("broken", "the archive is closed"),
+        *slow(("nothing", "")),
+        ("wrong", "it returned 'ftp://127.0.0.3/a'; allowed is "),
+    ],
 )
 def test_a_function_without_a_url(crawl, a, name, told):
     dead = f"{a.url}/1.html"

@@ -90,8 +90,8 @@ def test_an_item_processor_of_ones_own(crawl, a, b, reactor):
     assert warnings(first) == []
 
 
-@pytest.mark.parametrize("pool", [{}, {"spiders.Pool": 500}], ids=["", "pool"])
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("pool", [{}, *slow({"spiders.Pool": 500})], ids=["", "pool"])
+@pytest.mark.parametrize("together", [True, *slow(False)])
 def test_an_item_processor_that_runs_pipelines_elsewhere_loses_no_item(crawl, a, b, together, pool):
     """Nothing is committed either, since nobody can tell what became of an item."""
     urls = mirror(a, b)

@@ -163,7 +163,7 @@ REDIRECT = {"NEARDUP_UNHELD_MIRRORS": "redirect"}
 MOVED = Page("<html><meta http-equiv=refresh content='0; url=/new.html'><body><p>It has moved.</body></html>")
 
 
-@pytest.mark.parametrize("broken", [Page(status=404), Page(status=403), Page(status=500), MOVED])
+@pytest.mark.parametrize("broken", [Page(status=404), MOVED, *slow(Page(status=403), Page(status=500))])
 def test_what_the_canonical_host_does_not_have_comes_from_the_mirror(crawl, a, b, broken):
     learn(crawl, a, b)
     a.pages["/50.html"] = broken
@@ -172,6 +172,7 @@ def test_what_the_canonical_host_does_not_have_comes_from_the_mirror(crawl, a, b
     assert (result.count("requests/redirected"), result.count("dead_links/redirected")) == (1, 0)
 
 
+@pytest.mark.slow
 def test_what_the_canonical_host_has_moved_comes_from_where_it_was_asked_for(crawl, a, b):
     learn(crawl, a, b)
     for number in range(50, 54):
@@ -188,6 +189,7 @@ def test_what_was_noted_of_a_detour_is_not_of_requests_that_get_its_meta(crawl, 
     assert sorted(result.urls) == [f"{a.url}/50.html", f"{a.url}/new.html"]
 
 
+@pytest.mark.slow
 def test_pages_that_both_hosts_are_asked_for_are_not_lost(crawl, a, b):
     learn(crawl, a, b)
     a.pages["/50.html"] = Page(status=500)
@@ -210,14 +212,16 @@ def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
     "args",
     [
         {"headers": {"Authorization": "Basic c2VjcmV0"}},
-        {"headers": {"X-Api-Key": "secret"}},
-        {"meta": {"dont_redirect": True}},
         {"cookies": {"secret": "1"}},
-        {"meta": {"cookiejar": 1}},
         {"meta": {"dont_neardup": True}},
-        {"method": "POST"},
-        {"start": True},
         {"attributes": {"allowed_domains": ["127.0.0.2"]}},
+        *slow(
+            {"headers": {"X-Api-Key": "secret"}},
+            {"meta": {"dont_redirect": True}},
+            {"meta": {"cookiejar": 1}},
+            {"method": "POST"},
+            {"start": True},
+        ),
     ],
 )
 def test_what_is_not_led_to_another_host(crawl, a, b, args):
@@ -250,6 +254,7 @@ def test_rechecks_drop_a_rule_that_is_wrong(crawl, a, b):
     assert sorted(crawl(urls=urls(b, [52, 53])).urls) == urls(b, [52, 53])
 
 
+@pytest.mark.slow
 def test_a_copier_of_a_copy_does_not_take_its_place(crawl, a, b):
     """The site has another host, which came first, a; then comes b; last the copier, who changes a page."""
     with serving("127.0.0.3") as copier:
@@ -263,6 +268,7 @@ def test_a_copier_of_a_copy_does_not_take_its_place(crawl, a, b):
         assert copier.asked()[-1] == "/50.html"
 
 
+@pytest.mark.slow
 def test_a_newcomer_who_is_crawled_first_does_not_take_a_known_site_s_place(crawl, a, b):
     mirrored(a, b)
     crawl("OneAfterAnother", urls=urls(a, [58, 59]))
@@ -273,6 +279,7 @@ def test_a_newcomer_who_is_crawled_first_does_not_take_a_known_site_s_place(craw
     assert sorted(crawl(urls=urls(a, [50, 51]), settings=REDIRECT).urls) == urls(a, [50, 51])
 
 
+@pytest.mark.slow
 def test_short_pages_are_not_skipped_by_a_rule(crawl, a, b):
     learn(crawl, a, b)
     for number in range(50, 54):
@@ -300,6 +307,7 @@ def test_a_mirror_may_answer_for_the_canonical_host(crawl, a, b):
     assert [item["crawled_url"] for item in result.items] == urls(b, [50])
 
 
+@pytest.mark.slow
 def test_a_mirror_that_failed_in_this_crawl_is_not_asked_again(crawl, a, b):
     with Deduplicator.open(crawl.store) as dedup:
         for number in range(3):

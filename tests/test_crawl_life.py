@@ -52,6 +52,7 @@ def test_a_page_changes_and_changes_back(life, a):
 # Hosts
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_a_site_moves_to_another_host_and_grows_there(life, a, b):
     life.day(range(5), [publish(a, FIVE)])
     a.stop()

@@ -162,6 +162,7 @@ def test_of_too_many_requests_that_wait_the_oldest_are_sent(life, a, b, starts):
     assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (3, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("life", ["keep", *slow("drop")], indirect=True)
 def test_a_copy_that_was_sent_after_all_in_two_runs_is_fetched_like_an_original(life, a, b, starts):
     a.dead_status = 500

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from helpers import text
 from site_server import Page, article, html, mirror
+from tiers import slow
 
 
 @pytest.fixture
@@ -104,6 +105,7 @@ def test_robots_txt_is_always_fetched(crawl, a, b, urls):
     assert result.stats["robotstxt/request_count"] == 1  # of the first host: the other one's pages were all skipped
 
 
+@pytest.mark.slow
 def test_a_rule_of_the_users_skips_what_the_counterpart_holds(crawl, a, b, urls):
     crawl("OneAfterAnother", urls=urls[:3])
     hosts = {b.url.removeprefix("http://"): a.url.removeprefix("http://")}
@@ -126,6 +128,7 @@ def test_a_page_that_was_never_fetched_is_never_skipped(crawl, a, b):
     assert article(11) in {item["text"] for item in with_details.items}
 
 
+@pytest.mark.slow
 def test_an_answer_to_a_form_says_nothing_of_the_pages_that_it_lists(crawl, a, b):
     crawl(urls=mirror(a, b, 1)[:1])
     b.pages["/search"], b.pages["/detail"] = Page(html(article(0), links=("/detail",))), Page(html(article(1)))
@@ -149,6 +152,7 @@ def test_pages_behind_a_list_say_nothing_of_what_led_to_the_list(crawl, a):
     assert result.urls == [f"{a.url}/3.html"]
 
 
+@pytest.mark.slow
 def test_pages_behind_a_start_request_are_skipped_whatever_meta_they_get(crawl, a, b, urls):
     crawl("OneAfterAnother", urls=urls)
     b.pages["/list"] = Page(html("", links=tuple(f"/{n}.html" for n in range(4))))
@@ -181,7 +185,7 @@ def test_what_a_temporary_redirect_gave_is_no_reason_to_skip(crawl, a):
     assert len(crawl("OneAfterAnother", urls=urls).items) == 3
 
 
-@pytest.mark.parametrize(("words", "paths"), [(45, ["/0", "/1"]), (110, ["/0", "/1", "/2", "/3"])])
+@pytest.mark.parametrize(("words", "paths"), [(45, ["/0", "/1"]), *slow((110, ["/0", "/1", "/2", "/3"]))])
 def test_pages_behind_a_notice_are_fetched_though_one_of_them_still_has_it(crawl, a, b, words, paths):
     a.pages = {path: Page(html(article(50, words))) for path in paths}
     b.pages = {**a.pages}
@@ -192,6 +196,7 @@ def test_pages_behind_a_notice_are_fetched_though_one_of_them_still_has_it(crawl
     assert crawl("OneAfterAnother", urls=urls).urls == urls
 
 
+@pytest.mark.slow
 def test_routes_of_an_app_are_pages(crawl, a, b):
     a.pages["/app"] = b.pages["/app"] = Page(html(""))
     settings = {"DOWNLOADER_MIDDLEWARES": {"spiders.Browser": 900}, "REQUEST_FINGERPRINTER_CLASS": "spiders.WithRoutes"}

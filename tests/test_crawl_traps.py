@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import pytest
 from site_server import Page, article, html
+from tiers import slow
 
 TRAPS = {"EXTENSIONS": {"scrapy_neardup.contrib.traps.Traps": 0}, "TRAPS_COPIES": 4}
 ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1, **TRAPS}
@@ -35,11 +36,9 @@ def test_no_more_urls_of_a_trap_are_asked_for(crawl, a):
 @pytest.mark.parametrize(
     "path",
     [
-        "/cal/2026/{}/",
         "/cal/2026-{}/month.html",
-        "/cal/?2026-{}",
         "/cal/month?m={}&utm_{}=a",
-        pytest.param("/{}/?m={}".format("x" * 2000, "{}"), id="long"),
+        *slow("/cal/2026/{}/", "/cal/?2026-{}", pytest.param("/{}/?m={}".format("x" * 2000, "{}"), id="long")),
     ],
 )
 def test_numbers_and_tracking_parameters_make_no_directory(crawl, a, path):
@@ -47,6 +46,7 @@ def test_numbers_and_tracking_parameters_make_no_directory(crawl, a, path):
     assert crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/stopped") >= 5
 
 
+@pytest.mark.slow
 def test_directories_with_other_letters_and_other_hosts_have_budgets_of_their_own(crawl, a, b):
     names = [*"\u4e00\u4e01\u4e02\u4e03\u4e07\u4e08", "jan", "feb"]  # the Chinese ones differ in digits of escapes
     for site in (a, b):
@@ -56,6 +56,7 @@ def test_directories_with_other_letters_and_other_hosts_have_budgets_of_their_ow
     assert (made.count("duplicates"), made.count("requests/stopped")) == (21, 0)
 
 
+@pytest.mark.slow
 def test_several_copies_of_one_page_count_once(crawl, a):
     a.pages = {"/cal/list.html": Page(html("</p><p>".join([article(1)] * 9)))}
     a.pages |= {f"/cal/{number}.html": Page(html(article(number))) for number in range(5, 9)}
@@ -89,6 +90,7 @@ def copied(crawl, a) -> tuple[str, str]:
     return urls[0], urls[1]
 
 
+@pytest.mark.slow
 def test_a_dead_link_leads_into_a_closed_directory(crawl, a, copied):
     original, copy = copied
     made = crawl("OneAfterAnother", ONE_BY_ONE, urls=[*closing(a), original])
@@ -96,7 +98,7 @@ def test_a_dead_link_leads_into_a_closed_directory(crawl, a, copied):
     assert (made.count("dead_links/rescued"), made.urls[-1]) == (1, copy)
 
 
-@pytest.mark.parametrize("limit", [TRAPS, STOP_LISTING], ids=["traps", "listing"])
+@pytest.mark.parametrize("limit", [TRAPS, *slow(STOP_LISTING)], ids=["traps", "listing"])
 def test_a_skipped_request_is_sent_after_all_whatever_is_stopped(crawl, a, copied, limit):
     _, copy = copied
     settings = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1, **limit}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from site_server import Page, article, html, serving
+from tiers import slow
 
 ENOUGH = 41  # equal pages that bring a rule into force
 COUNT = 50
@@ -83,6 +84,7 @@ def test_the_second_run_fetches_each_page_once(crawl, a):
     assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (10, 0)
 
 
+@pytest.mark.slow
 def test_with_revisits_skipped_new_session_ids_are_not_fetched_at_all(crawl, a):
     learn(crawl, a)
     before = len(a.requests)
@@ -90,6 +92,7 @@ def test_with_revisits_skipped_new_session_ids_are_not_fetched_at_all(crawl, a):
     assert (a.asked(since=before), result.items) == ([], [])
 
 
+@pytest.mark.slow
 def test_without_the_pages_of_this_run_nothing_is_skipped(crawl, a):
     """A page that is dead or changed under its first session id is fetched under the next one."""
     learn(crawl, a)
@@ -114,7 +117,10 @@ def test_off_everything_is_fetched(crawl, a):
 
 @pytest.mark.parametrize(
     "args",
-    [{"start": True}, {"meta": {"dont_neardup": True}}, {"method": "POST"}, {"settings": {"NEARDUP_MIRROR_TTL": 0}}],
+    [
+        {"start": True},
+        *slow({"meta": {"dont_neardup": True}}, {"method": "POST"}, {"settings": {"NEARDUP_MIRROR_TTL": 0}}),
+    ],
 )
 def test_what_the_user_wants_fetched_is_fetched(crawl, a, args):
     learn(crawl, a)

@@ -144,6 +144,7 @@ def test_shipped_file_is_sorted_and_has_each_term_once(language: str, terms: int
     assert shipped(language)[4:8] == bytes(4)  # no time of making: the same terms are the same bytes
 
 
+@pytest.mark.slow
 def test_merging_the_shipped_concepts_once_more_changes_nothing() -> None:
     groups = [frozenset(group) for language in ("en", "zh") for group in shipped_groups(language)]
     assert merge(groups, THRESHOLD) == builtin().names
@@ -465,6 +466,7 @@ def values() -> list[list[str]]:
     return [[f"{value:016x}" for value in values] for values in made]
 
 
+@pytest.mark.slow
 def test_the_same_in_every_process() -> None:
     made = python("import json; from test_dwdcs import *; print(json.dumps(values()))", PYTHONHASHSEED="12345")
     assert json.loads(made.stdout) == values(), made.stderr

@@ -220,7 +220,7 @@ def test_whatever_comes_and_goes_index_finds_what_trying_all_finds(tolerance: in
         }
         return [name for name, matches in pairs.items() if matches]
 
-    for step in range(400):
+    for step in range(150):
         if held and rng.random() < 0.4:
             codes, entry = held.pop(rng.randrange(len(held)))
             index.remove(fingerprints(*codes), entry)

@@ -16,6 +16,7 @@ from feed_cases import INFO
 from feed_files import answer, copied, copy, feeds_of, in_memory, page, read, read_all, record, write_records
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tiers import slow
 
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
@@ -260,7 +261,7 @@ def test_all_frames_of_zstd_are_read(tmp_path: Path, size: int) -> None:
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd"])
-@pytest.mark.parametrize("noise", [0, 40_000])
+@pytest.mark.parametrize("noise", [40_000, *slow(0)])
 def test_a_small_record_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coding: str, noise: int
 ) -> None:

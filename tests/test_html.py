@@ -169,4 +169,4 @@ def test_pages_that_were_read_leave_nothing_behind() -> None:
         return sum(len(each) for each in gc.get_objects() if issubclass(type(each), (list, dict)))
 
     before = held_after(10)
-    assert held_after(300) - before < 100
+    assert held_after(110) - before < 100

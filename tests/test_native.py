@@ -95,6 +95,7 @@ def test_any_text(text: str) -> None:
     assert_equal(values_of, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [MANY, *slow(*LARGE)], ids="abcd")
 def test_a_text_of_a_megabyte(text: str) -> None:
     assert_equal(values_of, text)
