@@ -116,16 +116,6 @@ def test_what_a_copycat_had_first_comes_from_the_original_once_the_copycat_shows
     life.day({1, 2}, starts, one)
 
 
-def test_a_preferred_original_and_what_it_links_to_are_kept_whoever_copies_it(crawl, a, b):
-    settings = {"CONCURRENT_REQUESTS": 1, "NEARDUP_PREFERRED_HOSTS": ["127.0.0.1"]}
-    starts = [publish(b, {"/x.html": 1}), f"{a.url}/"]
-    a.pages = {"/": Page(html("", links=("/1.html",))), "/2.html": Page(html(article(2)))}
-    for links in (("/2.html",), ("/2.html",), ("/2.html", "/3.html")):
-        a.pages |= {"/1.html": Page(html(article(1), links=links)), "/3.html": Page(html(article(3)))}
-        result = crawl("SiteSpider", settings, urls=starts, start=True)
-        assert {f"{a.url}{path}" for path in ("/1.html", *links)} <= {*result.urls}
-
-
 @pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_links_of_an_original_are_followed_though_a_copycat_came_first(life, a, b):
     starts = [publish(b, {"/x.html": 1}), f"{a.url}/"]

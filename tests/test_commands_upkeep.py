@@ -19,7 +19,7 @@ from conftest import Crawler
 from faulty import common_user  # noqa: F401 - a fixture
 from forks import Talk
 from helpers import python, talking, text, until
-from site_server import Gate, Page, Site, article, html
+from site_server import Page, Site, article, html
 from store_kinds import on_server
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
 from tiers import slow
@@ -239,20 +239,6 @@ def test_open_stores_follow_a_forgetting(store: str) -> None:
         until(follows)
         assert dedup.store.resolve("http://b.example/3") is None
         assert dedup.claim(Document(url="http://c.example/1", text=text(1))).verdict.status == "unique"
-
-
-@pytest.mark.slow
-def test_a_crawl_that_is_under_way_follows_a_forgetting(crawl: Crawler, a: Site) -> None:
-    count = 40
-    a.pages.update({f"/{n}.html": Page(html(article(n))) for n in range(count)})
-    pages = [f"{a.url}/{n}.html" for n in range(count)]
-    assert len(crawl(urls=pages).items) == count
-    gate = a.pages = Gate({url: Page(page.body, delay=0.1) for url, page in a.pages.items()}, "/0.html")
-    process = crawl.start("OneAfterAnother", {"NEARDUP_REVISIT": "drop"}, urls=pages)
-    assert gate.reached.wait(60)
-    assert forget(crawl.store, pages[-1]) == "1 document and 1 URL forgotten"
-    gate.opened.set()  # from here on the crawl takes four seconds at least, and half a second is what it needs
-    assert crawl.finish(process).urls == [pages[-1]]
 
 
 # How long documents are held

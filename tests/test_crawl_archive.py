@@ -65,16 +65,6 @@ def test_a_copy_that_is_alive_comes_first(crawl, a, b, archive):
     assert (result.urls, archive.asked()) == ([copy], [])
 
 
-@pytest.mark.slow
-def test_the_archive_is_asked_after_all_copies_failed(crawl, a, archive):
-    dead = [f"{a.url}/{number}.html" for number in range(6)]
-    hold(crawl, *dead)
-    archive.keep(dead[0], NOW, article(1))
-    result = crawl(urls=dead[:1], settings=gate(archive))
-    assert [item["text"] for item in result.items] == [article(1)]
-    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [4, 1]
-
-
 @pytest.mark.parametrize("what", ["circle", *slow("empty", "down")])
 def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
     dead = f"{a.url}/1.html"
@@ -104,13 +94,6 @@ def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, setti
     hold(crawl, dead)
     archive.keep(dead, NOW, article(1))
     assert crawl(urls=[dead], settings=gate(archive, **settings), **args).items == []
-    assert archive.asked() == []
-
-
-@pytest.mark.slow
-def test_an_unknown_dead_link_stays_dead(crawl, a, archive):
-    archive.keep(f"{a.url}/1.html", NOW, article(1))
-    assert crawl(urls=[f"{a.url}/1.html"], settings=gate(archive)).items == []
     assert archive.asked() == []
 
 

@@ -64,12 +64,3 @@ def test_requests_of_any_method_are_stopped_unless_they_opt_out(crawl, a, reques
     settings = {**ONE_BY_ONE, "STOP_LISTING_ITEMS": 2}
     made = crawl("OneAfterAnother", settings, urls=[a.url + path for path in a.pages], **request_)
     assert (made.count("requests/stopped") > 0, len(a.asked()) < 9) == (is_stopped, is_stopped)
-
-
-@pytest.mark.slow
-def test_an_audit_stops_nothing(crawl, a):
-    settings = {**ONE_BY_ONE, "STOP_EARLY_ITEMS": 1, "STOP_LISTING_ITEMS": 1, "NEARDUP_ACTION": "audit"}
-    urls = [listed(a, "news", [1, 2, 3])]
-    for _ in range(2):
-        result = crawl("PagedSpider", settings, urls=urls)
-        assert (len(result.items), result.stats["finish_reason"]) == (3, "finished")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import pytest
 from site_server import Page, article, html
 from tiers import slow
@@ -44,24 +42,6 @@ def test_no_more_urls_of_a_trap_are_asked_for(crawl, a):
 def test_numbers_and_tracking_parameters_make_no_directory(crawl, a, path):
     a.pages = {path.format(number, number): Page(html(article(1))) for number in range(12)}
     assert crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/stopped") >= 5
-
-
-@pytest.mark.slow
-def test_directories_with_other_letters_and_other_hosts_have_budgets_of_their_own(crawl, a, b):
-    names = [*"\u4e00\u4e01\u4e02\u4e03\u4e07\u4e08", "jan", "feb"]  # the Chinese ones differ in digits of escapes
-    for site in (a, b):
-        site.pages = {f"/cal/{quote(name)}/1": Page(html(article(1))) for name in names}
-        site.pages |= {f"/cal/{number}": Page(html(article(1))) for number in range(3)}
-    made = crawl("OneAfterAnother", ONE_BY_ONE, urls=[site.url + path for site in (a, b) for path in site.pages])
-    assert (made.count("duplicates"), made.count("requests/stopped")) == (21, 0)
-
-
-@pytest.mark.slow
-def test_several_copies_of_one_page_count_once(crawl, a):
-    a.pages = {"/cal/list.html": Page(html("</p><p>".join([article(1)] * 9)))}
-    a.pages |= {f"/cal/{number}.html": Page(html(article(number))) for number in range(5, 9)}
-    made = crawl("RowSpider", ONE_BY_ONE, urls=[a.url + path for path in a.pages], own=True)
-    assert (made.count("duplicates"), made.count("requests/stopped")) == (8, 0)
 
 
 def test_start_requests_and_audits_are_not_stopped(crawl, a):

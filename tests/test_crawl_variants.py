@@ -105,16 +105,6 @@ def test_without_the_pages_of_this_run_nothing_is_skipped(crawl, a):
     assert [item["text"] for item in result.items] == [article(3003)]
 
 
-@pytest.mark.slow
-def test_off_everything_is_fetched(crawl, a):
-    result = crawl("OneAfterAnother", urls=urls(a, range(ENOUGH + 1), range(3)))
-    assert (result.count("variants/learned"), len(a.asked())) == (0, 3 * (ENOUGH + 1))
-    before = len(a.requests)
-    learn(crawl, a)
-    crawl("OneAfterAnother", SKIP, urls=urls(a, range(5), [3]))
-    assert len(a.asked(since=before)) >= 5
-
-
 @pytest.mark.parametrize(
     "args",
     [
@@ -140,15 +130,6 @@ def test_a_recheck_drops_a_rule_that_turned_wrong(crawl, a):
     assert result.count("variants/dropped") == 1
     assert "/…?sid=… and the same URLs without these parameters differ in content: they are fetched again" in result.log
     assert {item["text"] for item in result.items} == {article(n) for base in (0, 1000) for n in range(base, base + 10)}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("crawl", ["redis"], indirect=True)
-def test_a_store_on_a_server(crawl, a):
-    learn(crawl, a)
-    before = len(a.requests)
-    result = crawl("OtherSpider", on(crawl, **SKIP), urls=urls(a, range(5), [3]))
-    assert (a.asked(since=before), result.count("requests/skipped")) == ([], 5)
 
 
 def test_a_file_that_can_not_be_read_stops_the_crawl_and_is_left_as_it_is(crawl, a):

@@ -31,21 +31,6 @@ FOREIGN = {
         Bürgermeister sagte, die Besucher brächten Arbeit und die alten Gebäude seien zu teuer. Vor dem
         Winter muss die Bücherei instand gesetzt werden, und die Einwohner dürfen ihre Meinung
         schreiben.""",
-    "French": """Le conseil municipal a voté mardi le nouveau budget après un débat qui a duré jusqu'à minuit.
-        Les élus de gauche regrettent que l'hôpital et la gare reçoivent moins d'argent que le stade,
-        tandis que le maire répond que les touristes créent des emplois et que les vieux bâtiments
-        coûtent trop cher. Il faudra réparer la bibliothèque avant l'hiver, et les habitants peuvent
-        donner leur avis par courrier.""",
-    "Spanish": """El ayuntamiento aprobó el martes el nuevo presupuesto tras un debate que duró hasta la
-        medianoche. Los vecinos lamentan que el hospital y la estación reciban menos dinero que el
-        estadio, mientras el alcalde responde que los turistas traen trabajo y que los edificios
-        antiguos resultan demasiado caros. Hay que reparar la biblioteca antes del invierno, y todos
-        pueden enviar su opinión por correo.""",
-    "Italian": """Il consiglio comunale ha approvato martedì il nuovo bilancio dopo una discussione durata fino a
-        mezzanotte. L'opposizione lamenta che l'ospedale e la stazione ricevano meno soldi dello stadio,
-        mentre il sindaco risponde che i turisti portano lavoro e che i vecchi edifici costano troppo.
-        Prima dell'inverno bisogna riparare la biblioteca, e gli abitanti possono mandare il loro parere
-        per lettera.""",
     "Japanese": """市議会は火曜日、真夜中まで続いた話し合いのあとで新しい予算を決めました。
         反対する議員たちは、病院や駅よりも競技場に多くのお金が使われると不満を述べましたが、
         市長は、観光客が仕事をもたらし、古い建物は費用がかかりすぎると答えました。

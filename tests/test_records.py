@@ -186,12 +186,6 @@ def test_a_warning_names_the_field_that_alone_keeps_items_apart(crawl, a):
     assert len(ignoring.items) <= 1
 
 
-def test_a_warning_comes_when_half_of_the_documents_are_copies_of_few(crawl, a):
-    pages = {f"/p/{n}": {"title": "Log in", "body": TEXT} for n in range(20)}
-    log = crawl("EventSpider", urls=fill(a, pages), own="url").log
-    assert f"19 of 20 documents of 127.0.0.1 are copies of {a.url}/p/0. Check whether " in log
-
-
 def test_a_crawl_and_dedupe_of_its_feed_agree(crawl, a, b, tmp_path):
     ads = [{"title": "Clerk", "city": city, "body": TEXT} for city in CITIES]
     urls = fill(a, {f"/a/{n}": row for n, row in enumerate(ads)}) + fill(a, {"/print/1": ads[1]})

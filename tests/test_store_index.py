@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import asking, detectors, python, settle, signature, talk, until
+from helpers import asking, python, settle, signature, talk, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
 from scrapy_neardup.index import row_index
-from scrapy_neardup.store import Selection, Store, compact, open_store
+from scrapy_neardup.store import Selection, Store, compact
 from scrapy_neardup.store.interface import Entry
 from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.local.stored_index import LevelFiles
@@ -184,14 +184,6 @@ def test_an_index_is_made_for_many_rows_when_a_store_is_opened(place: Place, mon
     assert held(place) == [*range(100)]
 
 
-def test_levels_that_are_built_anew_become_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_index, "STEP", 60)
-    fill_numbered(place, 0, 100)
-    compact(place.address)
-    assert len(names(place)) == 1
-    assert held(place) == [*range(100)]
-
-
 def test_numbers_with_a_wide_gap(place: Place) -> None:
     fill_numbered(place, 0, 100)
     with closing(sqlite3.connect(place.address)) as db, db:
@@ -349,23 +341,6 @@ def test_processes_that_build_at_once(place: Place, count: int) -> None:
     assert verify(place.address).findings == []
 
 
-def test_processes_that_make_files_of_the_same_rows(place: Place) -> None:
-    fill_numbered(place, 0, 100)
-    maker = place.open()
-    settle(maker)
-    with place.opened() as other:
-        put_all(maker, range(100, 200))
-        put_all(other, range(200, 350))
-        put_all(maker, range(350, 400))
-        assert found(maker) == [*range(400)]
-        maker.close()
-        put_all(other, range(400, 500))
-        assert found(other) == [*range(500)]
-    assert held(place) == [*range(500)]
-    assert len(names(place)) <= 5
-    assert verify(place.address).findings == []
-
-
 def put_all(store: Store, numbers: range) -> None:
     for number in numbers:
         put(store, numbered(number), f"http://m.example/{number}")
@@ -423,15 +398,6 @@ def test_a_row_that_is_deleted_while_it_is_written_is_no_news(place: Place) -> N
             assert store.backend.news() == ([], False)
             store.flush()
     assert held(place) == []
-
-
-def test_withdrawn_documents_leave_the_store_in_memory() -> None:
-    with closing(open_store(None, detectors())) as store:
-        for number in range(10 * TAIL):
-            document = numbered(number)
-            store.add(document)
-            store.withdraw(document)
-        assert len(store.backend.index._rows) < 3 * TAIL  # type: ignore[attr-defined]
 
 
 def test_many_pending_documents_are_in_no_level(place: Place) -> None:
