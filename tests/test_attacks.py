@@ -182,6 +182,7 @@ def test_no_host_that_comes_later_hides_pages_of_an_innocent_one(crawl, a, b, sh
         assert settings.get("NEARDUP_REVISIT") or sorted(result.urls) == sorted(innocent)
 
 
+@pytest.mark.slow
 def test_who_came_first_hides_new_pages_only_until_a_recheck(crawl, a, b):
     """What is not promised, and what limits it: a copycat of a whole site that is crawled before the site."""
     for number in ALL:

@@ -39,6 +39,7 @@ def shell(folder: Path, arguments: str, end: str, **environment: str) -> tuple[i
     return int((folder / "code").read_text()), made.stdout, made.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["2>&1 | true", *slow("2>/dev/full")])
 def test_work_is_done_though_nobody_reads_what_is_told(folder: Path, end: str) -> None:
     assert shell(folder, "dedupe in.jsonl -o out.jsonl", end)[0] == 1
@@ -59,6 +60,7 @@ def test_doctor_keeps_its_exit_code_though_nobody_reads(folder: Path) -> None:
     assert shell(folder, "doctor --store missing.sqlite", "| true")[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

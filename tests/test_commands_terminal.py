@@ -226,6 +226,7 @@ execute(["scrapy", "neardup", "stats", "--store", "held.sqlite"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [

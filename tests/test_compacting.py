@@ -64,6 +64,7 @@ def test_compacting_beside_a_living_run(place: Place) -> None:
     assert numbers(place) == list(range(80))
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_written_nothing_is_compacted(read_only_disk: Path, tmp_path: Path) -> None:  # noqa: F811
     place = on_disk(read_only_disk)
     fill_numbered(place, 0, 5)
@@ -129,6 +130,7 @@ def test_forgetting_on_a_full_disk_takes_nothing_else_and_says_what_it_did(small
         assert code == 0 or ": store " in said or "but then store " in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEP)
 def test_an_export_that_fills_the_disk_leaves_no_part_of_a_file(small_disk: Disk, step: int) -> None:  # noqa: F811
     ends = on_a_full_disk(small_disk, step, "export", "-o", str(small_disk.path / "out.jsonl"))

@@ -118,6 +118,7 @@ def test_a_rule_of_the_settings_is_named(crawl, a, b):
     assert json.loads(succeeded(crawl.folder, *call).stdout)["rule"] == {"known_by": "NEARDUP_MIRROR_HOSTS"}
 
 
+@pytest.mark.slow
 def test_hosts_that_only_look_alike_are_no_mirrors(crawl, a, b):
     for number in range(COUNT):
         a.pages[f"/{number}.html"], b.pages[f"/{number}.html"] = page(number, "a"), page(number + 1000)

@@ -121,6 +121,7 @@ def test_a_calendar_whose_pages_are_empty_but_for_a_few(life, a):
 # Lists
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_a_list_of_items_without_url_that_grows_at_its_head(life, a):
     for day in range(3):
         there = [*range(100 + 3 * day, 100, -1), *range(12), *range(50, 50 + 2 * day)]

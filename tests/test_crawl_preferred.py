@@ -31,6 +31,7 @@ def test_every_page_of_it_is_kept(crawl, a, b, urls, revisit):
     assert second.count("requests/skipped") == (2 * COUNT if revisit == "skip" else COUNT)
 
 
+@pytest.mark.slow
 def test_it_is_kept_in_each_run_though_the_other_is_fetched_first(crawl, a, b, urls):
     for _ in range(3):
         result = crawl("OneAfterAnother", {**PREFERRED, "NEARDUP_SKIP_MIRRORS": False}, urls=urls)

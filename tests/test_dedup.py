@@ -466,6 +466,7 @@ def decisions() -> list[dict[str, Any]]:
     return [committed(dedup, f"http://h{n % 9}.example/{n}", each).verdict.tag() for n, each in enumerate(stream)]
 
 
+@pytest.mark.slow
 def test_decisions_are_the_same_in_every_process() -> None:
     expected = decisions()
     assert {tag["status"] for tag in expected} == {"unique", "duplicate"}

@@ -155,7 +155,9 @@ def with_one(folder: Path, start: str, place: int = 89) -> tuple[str, ...]:
     return ("dedupe", "in.jsonl", "-o", "out.jsonl", "--workers")
 
 
-@pytest.mark.parametrize(("start", "message"), [("fail", "OSError('no fingerprint')"), ("wrong", "detector 'odd'")])
+@pytest.mark.parametrize(
+    ("start", "message"), [("fail", "OSError('no fingerprint')"), *slow(("wrong", "detector 'odd'"))]
+)
 def test_a_row_that_a_detector_fails_on_is_named(project: Path, start: str, message: str) -> None:
     call = with_one(project, start)
     said = refused(project, *call, "1")
@@ -171,6 +173,7 @@ def test_the_rows_of_a_batch_that_kills_its_process_are_named(project: Path) -> 
     assert not (project / "out.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_what_a_detector_prints_harms_nothing(project: Path) -> None:
     assert "200 rows, 200 kept" in succeeded(project, *with_one(project, "print"), "2").stderr
 

@@ -161,6 +161,7 @@ def test_content_without_a_body_tag_is_read() -> None:
     assert page[:2] == ("T", "Some words here.")
 
 
+@pytest.mark.slow
 def test_pages_that_were_read_leave_nothing_behind() -> None:
     def held_after(pages: int) -> int:
         for _ in range(pages):

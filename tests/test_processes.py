@@ -46,6 +46,7 @@ def test_nobody_waits_for_a_process_that_dies_at_its_start() -> None:
         pool.stop()
 
 
+@pytest.mark.slow
 def test_a_call_that_kills_its_process_harms_no_other_call() -> None:
     pool = Processes(1, None)
     try:

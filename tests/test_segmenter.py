@@ -188,6 +188,7 @@ USE = "from scrapy_neardup.text.tokens import tokenize; print(*tokenize('乒乓�
 WORDS_OF_USE = "乒乓球 拍卖 完 了 python 写 的\n"
 
 
+@pytest.mark.slow
 def test_jieba_is_quiet_and_leaves_no_file(tmp_path: Path) -> None:
     assert run(f"import logging; logging.basicConfig(level=0)\n{USE}", tmp_path) == WORDS_OF_USE
     assert [*tmp_path.iterdir()] == []

@@ -201,6 +201,7 @@ def assert_readable(path: str) -> None:
     assert contents(path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("common_user")
 def test_file_that_may_not_be_read_is_refused(path: str) -> None:
     fill(path, 3)
