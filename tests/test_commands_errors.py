@@ -155,9 +155,7 @@ PARTICULAR = [
     ("lab cluster in.jsonl -o ./in.jsonl", "both a feed and the output"),
     (f"{CLUSTER} --method kmeans", "argument --method: invalid choice: 'kmeans'"),
     (f"{CLUSTER} --id-field number", "in.jsonl, line 1: there is no id field 'number'"),
-    (f"{CLUSTER} --class-field kind", "--class-field is for --method som only"),
     (f"{CLUSTER} -s NEARDUP_RESEMBLANCE=2", "NEARDUP_RESEMBLANCE = '2' is not allowed; allowed is a number"),
-    (f"{CLUSTER} --method som --class-field genre", "--class-field genre: no row has that field"),
     # lexicon
     ("lab lexicon in.jsonl", REQUIRED),
     ("lab lexicon in.jsonl -o missing/out.lexicon", "missing/out.lexicon: can't be written: No such file"),

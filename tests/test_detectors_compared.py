@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from scrapy_neardup.quality.evaluation import Outcome, decide
+from scrapy_neardup.quality import Outcome, decide
 from scrapy_neardup.settings import Config
 from scrapy_neardup.text.tokens import tokenize
 

@@ -10,7 +10,7 @@ from helpers import write_rows
 
 from scrapy_neardup.feeds import FeedError
 from scrapy_neardup.index.kinds import Unions
-from scrapy_neardup.quality.evaluation import MODES, LabelledSet, Pair, Partition, Score
+from scrapy_neardup.quality import MODES, LabelledSet, Pair, Partition, Score
 
 ROWS = [{"id": name, "text": f"text {name}"} for name in "abcdefg"]
 LABELS = {"ab": "dup", "ac": "dup", "bc": "partial", "de": "template", "df": "rewrite", "fg": "different"}

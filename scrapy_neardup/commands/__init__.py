@@ -132,7 +132,6 @@ class Command(ScrapyCommand):
 
     def _run(self, opts: argparse.Namespace) -> int:
         from ..feeds import FeedError
-        from ..progress import show_progress
         from ..settings import ConfigError
         from ..store import StoreError
         from ..text.html import ExtractorError
@@ -140,7 +139,6 @@ class Command(ScrapyCommand):
         if opts.verb is None:
             print(overview())
             return 0
-        show_progress()
         _, run = _functions(opts.verb)
         try:
             return run(opts, self.settings) or 0

@@ -18,11 +18,11 @@ from ..feeds import FORMATS, FeedError, json_text, row_id, writing
 from ..feeds.feed import telling
 from ..matching.matcher import Rule
 from ..papers.som import MissingExtraError, som_clusters
-from ..quality.evaluation import MODES, LabelledSet, calibrate, evaluate, warm_up
-from ..quality.shingle_clusters import shingle_clusters
+from ..quality import MODES, LabelledSet, calibrate, evaluate, shingle_clusters
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
 from ..text.lexicon import BAND, Lexicon
+from ..text.tokens import tokenize
 from . import options
 from .terminal import answer, shown
 
@@ -56,7 +56,7 @@ def run_evaluate(opts: argparse.Namespace, settings: BaseSettings) -> None:
     for contestant in configs:
         build_detectors(contestant)  # report a wrong name before the first measurement
     sets = [LabelledSet.load(folder) for folder in opts.folders]
-    warm_up()
+    tokenize("预热")  # loads the dictionary, so that the first measurement does not include it
     results = [_evaluated(labelled, configs, opts) for labelled in sets]
     if opts.json:
         answer(opts, results)
@@ -122,17 +122,16 @@ def run_calibrate(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if "dup" not in labelled.labels.values():
         raise FeedError(f"{opts.folder}: no pair is labelled 'dup'; calibration needs such pairs")
     try:
-        found = calibrate(labelled, config, opts.precision)
+        found, reached = calibrate(labelled, config, opts.precision)
     except ValueError as error:
         raise FeedError(str(error)) from error
-    named = {f"{PREFIX}{name.upper()}": value for name, value in found.settings.items()}
-    score = found.reached["strict"]
+    named = {f"{PREFIX}{name.upper()}": value for name, value in found.items()}
+    score = reached["strict"]
     if opts.json:
         answer(opts, {"settings": named, "reached": score})
         return
-    reached = f"reached: precision {score['precision']}, recall {score['recall']}"
     pairs = plural(score["right"] + score["missed"], "duplicate pair")
-    print(f"# target precision {opts.precision}; {reached}")
+    print(f"# target precision {opts.precision}; reached: precision {score['precision']}, recall {score['recall']}")
     print(f"# learned from {pairs}; pairs found wrongly: {score['wrong']}")
     for name, value in named.items():
         print(f"{name} = {value!r}")
@@ -196,8 +195,6 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--method", choices=("shingle", "som"), default="shingle", help=text)
     text = "write the clusters to FILE, as JSON lines; - for standard output"
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
-    text = "for --method som: the field with the class, such as a category (default: classes are guessed)"
-    parser.add_argument("--class-field", metavar="F", help=text)
 
 
 def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
@@ -212,22 +209,17 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     for up to about 1,000 long documents with few words in common.
     """
     options.check_apart(a_feed=opts.feeds, the_output=opts.output, the_result="-" if opts.json else None)
-    if opts.class_field and opts.method != "som":
-        raise FeedError("--class-field is for --method som only")
-    found, ids, classes = options.Documents(opts, settings), list[Any](), list[str]()
+    found, ids = options.Documents(opts, settings), list[Any]()
 
     def documents() -> Iterator[Document]:
         for row, document in found:
             ids.append(row_id(row, opts.id_field, found.config.url_field))
-            classes.append(json_text(row.data.get(opts.class_field)))  # rows without the field form one class
             yield document
-        if opts.class_field and set(classes) == {"null"}:
-            raise FeedError(f"--class-field {opts.class_field}: no row has that field")
 
     with writing(opts.output, FORMATS) as output:
         try:
             if opts.method == "som":
-                clusters = som_clusters(documents(), classes=classes if opts.class_field else None)
+                clusters = som_clusters(documents())
             else:
                 clusters = shingle_clusters(documents(), Rule.from_config(found.config))
         except MissingExtraError as error:

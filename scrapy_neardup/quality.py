@@ -1,4 +1,4 @@
-"""Measure detectors on labelled sets, with verdicts as in a crawl or `dedupe`, and learn thresholds from them.
+"""Measure detectors on labelled sets, with verdicts as in a crawl or `dedupe`, learn thresholds from them, and cluster.
 
 A labelled set is a folder with documents and judgements on pairs of them.
 """
@@ -17,14 +17,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..deduplicator import Deduplicator
-from ..feeds import FeedError, Feeds, Row
-from ..items import item_document
-from ..matching.matcher import ANYTHING, Rule, compare
-from ..progress import watched
-from ..settings import Config, detector_name
-from ..signature import Signature
-from ..text.tokens import tokenize
+from .deduplicator import Deduplicator
+from .document import Document
+from .feeds import FeedError, Feeds, Row
+from .fingerprints.hashes import Hashes, hash_bytes
+from .fingerprints.shingles import Sketch, super_shingles
+from .index.kinds import Unions
+from .items import item_document
+from .matching.matcher import ANYTHING, Rule, compare
+from .settings import Config, detector_name
+from .signature import Signature
+from .text.urls import canonical_url
 
 # Labelled sets
 
@@ -177,7 +180,7 @@ def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: b
         if not verified:
             dedup.matcher.rule = ANYTHING
         start = time.perf_counter()
-        for name, row in watched(rows.items(), "docs", len(rows)):
+        for name, row in rows.items():
             document = item_document(row, config)
             if document:
                 claim = dedup.claim(document)
@@ -206,10 +209,7 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
     }
 
 
-def warm_up() -> None:
-    """Load everything that is loaded on first use, so that the first measurement does not include it."""
-    tokenize("预热")
-
+# Calibration
 
 LEVELS = np.arange(0.3, 1.0, 0.01)  # r
 ALLOWANCES = (0.0, 2.5, 5.0, 8.0, 10.0, 15.0, 20.0, 30.0, 40.0)  # s, in shingles
@@ -245,16 +245,11 @@ class Fit:
         return {"resemblance": required, "min_tokens": self.min_tokens}
 
 
-class Calibration(NamedTuple):
-    """Settings that reach a target precision, and their results on the whole set in file order."""
+def calibrate(labelled: LabelledSet, config: Config, precision: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings with the highest recall that reach a precision on a set, and the results of `evaluate`.
 
-    settings: dict[str, Any]
-    reached: dict[str, Any]
-    """The results, as `evaluate` returns them."""
-
-
-def calibrate(labelled: LabelledSet, config: Config, precision: float) -> Calibration:
-    """Return the settings with the highest recall that reach a precision on a set. Raise ValueError if none do so."""
+    Raise ValueError if no settings reach it.
+    """
     pairs = compared(labelled, config)
     tried = []
     for margin in MARGINS:
@@ -265,7 +260,7 @@ def calibrate(labelled: LabelledSet, config: Config, precision: float) -> Calibr
         reached = evaluate(labelled, replace(config, **settings))
         tried.append(reached["strict"]["precision"])
         if reached["strict"]["precision"] >= precision:
-            return Calibration(settings, reached)
+            return settings, reached
     best = f"; the best ones reach {max(tried)}" if tried else ""
     raise ValueError(f"no thresholds reach a precision of {precision} on {labelled.name}{best}")
 
@@ -324,7 +319,7 @@ def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset
     rule = Rule.from_config(config)
     anyhow = replace(rule, resemblance=0.0, allowance=0.0, short_allowance=0.0, min_tokens=MINIMA[0])
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
-        for name, row in watched(labelled.rows.items(), "docs", len(labelled.rows)):
+        for name, row in labelled.rows.items():
             document = item_document(row, config)
             if document is None or not document.lines:
                 continue
@@ -335,3 +330,73 @@ def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset
                     yield frozenset((name, names[held])), comparison.tokens, comparison.resemblance
             dedup.store.add(signature)
             names[signature] = name
+
+
+# Clusters of a batch by shingles, where only documents that share a super-shingle are compared. Broder et al. 1997,
+# sections 3 and 4. The paper estimates resemblance from the number of shared shingles. Here the shingles of both
+# documents are in memory, so their resemblance is exact.
+
+BANDS, ROWS = 32, 2  # 99.6 % of the pairs with a resemblance of 0.4 share a key
+NEWEST = 16  # for each key, a document is compared with at most this many earlier documents, the last ones
+
+
+class Text(NamedTuple):
+    """The data of a document that stays in memory: its shingles, and the values that the rule needs."""
+
+    shingles: Hashes
+    sketch: Sketch
+    digest: int
+    """A hash of all tokens. Equal texts have equal digests."""
+    url: str
+
+    @classmethod
+    def of(cls, document: Document) -> Text:
+        url = canonical_url(document.url) if document.url else ""
+        return cls(document.shingles, document.sketch, hash_bytes(document.lines), url)
+
+
+def shingle_clusters(documents: Iterable[Document], rule: Rule) -> list[list[int]]:
+    """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
+
+    For each of its 32 keys, a document is compared with the last 16 earlier documents that have the key. So the work is
+    linear in the number of documents. If more than 16 documents share a key, a copy before the last 16 is found only by
+    another key or through a later copy. Two documents that the rule rejects may share a cluster through other
+    documents. Documents without text are in no cluster.
+    """
+    unions: Unions[int] = Unions()
+    texts: list[Text] = []
+    newest: dict[int, list[int]] = {}
+    for number, text in enumerate(map(Text.of, documents)):
+        unions.top(number)
+        texts.append(text)
+        keys = super_shingles(text.shingles, BANDS, ROWS)
+        proposed = {earlier for key in keys for earlier in newest.get(key, ())}
+        for earlier in sorted(proposed, reverse=True):
+            if unions.top(earlier) != unions.top(number) and repeats(text, texts[earlier], rule):
+                unions.join(earlier, number)
+        for key in keys:
+            held = newest.setdefault(key, [])  # most keys have one document: a deque would take eight times the memory
+            held.append(number)
+            del held[:-NEWEST]
+    return unions.clusters()
+
+
+def repeats(a: Text, b: Text, rule: Rule) -> bool:
+    """Return whether the rule accepts two texts as copies, given their exact resemblance."""
+    same_text = a.digest == b.digest
+    shared = resemblance(a.shingles, b.shingles)
+    # Most pairs end here, so expensive checks come later.
+    if not same_text and shared < rule.required_resemblance(min(a.sketch.tokens, b.sketch.tokens)):
+        return False
+    found = compare(a.sketch, b.sketch)._replace(resemblance=shared)
+    return rule.accepts(found, same_text=same_text, same_record=bool(a.url) and a.url == b.url)
+
+
+def resemblance(a: Hashes, b: Hashes) -> float:
+    """Return the resemblance of two sets of distinct shingles; 1.0 for two empty sets.
+
+    Broder et al. 1997, section 2: r(A, B) = |A ∩ B| / |A ∪ B|.
+    """
+    shared = len(np.intersect1d(a, b, assume_unique=True))
+    either = len(a) + len(b) - shared
+    return shared / either if either else 1.0
