@@ -18,7 +18,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from importlib import resources
@@ -49,9 +49,6 @@ SPREAD = 0.1  # S_thr as a share of the words, the best in bench/dwdcs.py; the p
 
 # Only an empty line ends a paragraph, since the end of a line may be within a sentence.
 _END = re.compile(r"[。！？!?；;…]+|\.(?=\s|$)|\n\s*\n")
-_CILIN = re.compile(r"[A-L][a-z]\d\d[A-Z]\d\d[=#@] ?")
-_OMW = re.compile(r"(\d{8}-[a-z])\t(\S+)\t")
-_WORDNET = re.compile(r"\d{8} \d\d [nvasr] [0-9a-f]{2} ")
 _LAST = (1 << POSITION_BITS) - 1
 
 T = TypeVar("T")
@@ -120,14 +117,9 @@ class Concepts:
         return self.names.get(term, term)
 
     @classmethod
-    def load(cls, *paths: str | os.PathLike[str], threshold: float = THRESHOLD) -> Concepts:
-        """Return the concepts in files of synonyms, whatever the order of the files.
-
-        A line is a group of words between tabs, or is of 同义词词林, an Open Multilingual Wordnet .tab file or a data
-        file of Princeton's WordNet. Lines that begin with `# ` or two blanks are comments. Raise OSError for an
-        unreadable file, ValueError for one that is not text in UTF-8 or GB 18030 or has no group of synonyms.
-        """
-        return _load(tuple(sorted({os.fspath(path) for path in paths})), threshold)  # which a process reads once
+    def load(cls, *paths: str | os.PathLike[str]) -> Concepts:
+        """Return the concepts in files of synonyms, whatever the order of the files."""
+        return cls(merge(group for path in paths for group in read_groups(path)))
 
 
 @cache
@@ -142,49 +134,28 @@ def builtin() -> Concepts:
     return Concepts(names)
 
 
-@cache
-def _load(paths: tuple[str, ...], threshold: float) -> Concepts:
-    groups = [group for path in paths for group in read_groups(path)]
-    return Concepts(merge(groups, threshold))
+def read_groups(path: str | os.PathLike[str]) -> list[frozenset[str]]:
+    """Return the groups of synonyms in a file: each is a line of words between tabs. Lines with `# ` are comments.
 
-
-def read_groups(path: str) -> list[frozenset[str]]:
-    """Return the groups of synonyms in a file, each with two or more terms. Raise OSError or ValueError."""
-    numbered: dict[str, set[str]] = defaultdict(set)
-    for number, line in enumerate(_text(path).splitlines()):
-        for key, word in _entries(line, str(number)):
-            if word.isalnum():  # neither phrase nor affix: a term is one word
-                numbered[key].add(stem(normalize(word)))
-    groups = [frozenset(group) for group in numbered.values() if 1 < len(group) <= LARGEST]
+    Raise OSError for an unreadable file, ValueError for one that is not text in UTF-8 or has no group of synonyms.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: the file is not text in UTF-8") from error
+    # A term is one word, so phrases and affixes are left out.
+    terms = (stems(line.split("\t")) for line in lines if not line.startswith("# "))
+    groups = [group for group in terms if 1 < len(group) <= LARGEST]
     if not groups:
         raise ValueError(f"{path}: the file has no group of synonyms")
     return groups
 
 
-def _text(path: str) -> str:
-    data = Path(path).read_bytes()
-    for encoding in ("utf-8-sig", "gb18030"):
-        with suppress(UnicodeDecodeError):
-            return data.decode(encoding)
-    raise ValueError(f"{path}: the file is not text in UTF-8 or GB 18030")
+def stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(stem(normalize(word)) for word in words if word.isalnum())
 
 
-def _entries(line: str, number: str) -> Iterator[tuple[str, str]]:
-    """Yield each word of a line with the key of its group."""
-    if match := _CILIN.match(line):  # groups marked `#` or `@` are no synonyms
-        yield from ((number, word) for word in line[match.end() :].split() if "=" in match[0])
-    elif match := _OMW.match(line):
-        if match[2].split(":")[-1] == "lemma":  # definitions and examples have lines too
-            yield match[1], line[match.end() :]
-    elif match := _WORDNET.match(line):
-        words = line.split(" ")
-        count = int(words[3], 16)
-        yield from ((number, word) for word in words[4 : 4 + 2 * count : 2])
-    elif not line.startswith(("# ", "  ")):
-        yield from ((number, word) for word in line.split("\t"))
-
-
-def merge(groups: Iterable[frozenset[str]], threshold: float) -> dict[str, str]:
+def merge(groups: Iterable[frozenset[str]], threshold: float = THRESHOLD) -> dict[str, str]:
     """Return, for each term that is merged into another term, the name of its concept.
 
     The meaning of a term t is Con(t), all terms of the groups that contain t (formula 5; for single words, formula 6 is
