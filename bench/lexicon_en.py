@@ -26,7 +26,6 @@ PASSAGE = 100
 BAND = (0.4, 0.6)
 # The shorter ones are often words of other languages too (die, les, non, son, los) and would hide that a text is one.
 WORD = re.compile("[a-z]{4,}")
-SOURCE = "WordNet 3.0, State of the Union addresses 1790-2021, The World Factbook; licences: NOTICE.en"
 
 
 def wordnet(folder: Path) -> Iterator[str]:
@@ -83,7 +82,7 @@ def main() -> None:
         parser.add_argument(option, type=Path, required=True, metavar="FILE" if option == "-o" else "DIR")
     args = parser.parse_args()
     frequencies, documents = count((wordnet(args.wordnet), sotu(args.sotu), factbook(args.factbook)))
-    lexicon = Lexicon.from_frequencies(frequencies, documents, *BAND, source=SOURCE)
+    lexicon = Lexicon.from_frequencies(frequencies, documents, *BAND)
     lexicon.save(args.o)
     print(f"{len(lexicon.terms)} of {len(frequencies)} words of {documents} passages; id {lexicon.id}")
 

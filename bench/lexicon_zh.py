@@ -8,7 +8,6 @@ Its licence: NOTICE.zh beside the lexicon.
 from __future__ import annotations
 
 import argparse
-from importlib.metadata import version
 
 from scrapy_neardup.text.lexicon import Lexicon
 from scrapy_neardup.text.tokens import path_of
@@ -25,7 +24,7 @@ def chinese() -> Lexicon:
     low, high = (edge * max(idfs.values()) for edge in BAND)  # the highest is that of a word in one document
     # Single characters are often leftovers of the segmenter.
     terms = frozenset(term for term, idf in idfs.items() if low <= idf <= high and len(term) > 1)
-    return Lexicon(terms, {"source": f"IDF table of jieba {version('jieba')}; licence: NOTICE.zh"})
+    return Lexicon(terms)
 
 
 def main() -> None:

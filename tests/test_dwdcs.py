@@ -19,7 +19,9 @@ from scrapy_neardup.detectors import Detector
 from scrapy_neardup.detectors.detector import build_detectors
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import hash_text
+from scrapy_neardup.papers import dwdcs
 from scrapy_neardup.papers.dwdcs import (
+    KEY_CONCEPTS,
     OCCURRENCES,
     THRESHOLD,
     ConceptIndex,
@@ -187,14 +189,19 @@ def test_path_sums() -> None:  # formulas 3 and 4, and section 3.3, CB, before t
     assert path_sums(KITE, ["a", "c", "d"]) == [8 + 5 + 5 + 8 + 6, 2 + 8 + 12 * 2, 16 + 8 * 2]
 
 
-def test_key_nodes() -> None:
+def test_key_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     ones = dict.fromkeys(KITE, 1)
     # Degrees: c 4, d 3, a b f 2, e 1. Sums without: a b 32, c 34, d 32; without f the others keep theirs: 34.
     assert path_sums(KITE, list("bf")) == [32, 34]
-    assert key_nodes(KITE, 2, 2, ones) == ["c", "d"]
-    assert key_nodes(KITE, 5, 3, ones) == ["c", "f", "d"]  # 34 34 32: of equal ones the higher degree first
-    assert key_nodes(KITE, 3, 9, {**ones, "f": 2}) == ["c", "f", "d"]  # f tried before a and b, for its count
-    assert key_nodes({}, 30, 20, {}) == []
+    for candidates, wanted, counts, nodes in (
+        (2, 2, ones, ["c", "d"]),
+        (5, 3, ones, ["c", "f", "d"]),  # 34 34 32: of equal ones the higher degree first
+        (3, 9, {**ones, "f": 2}, ["c", "f", "d"]),  # f tried before a and b, for its count
+    ):
+        monkeypatch.setattr(dwdcs, "CANDIDATES", candidates)
+        monkeypatch.setattr(dwdcs, "KEY_CONCEPTS", wanted)
+        assert key_nodes(KITE, counts) == nodes
+    assert key_nodes({}, {}) == []
 
 
 def paths_by_trying(graph: Graph, removed: str) -> int:
@@ -401,7 +408,7 @@ def test_detectors(text: str) -> None:
     for detector in (DWDCS(SYNONYMS), DWSWN()):
         assert isinstance(detector, Detector)
         values = detector.fingerprints(Document(text=text))
-        assert len(unpack(values)) == detector.key_concepts
+        assert len(unpack(values)) == KEY_CONCEPTS
         index = detector.index()
         index.add(values, "held")
         assert list(index.find(values)) == ["held"]
@@ -430,14 +437,15 @@ def test_replaced_synonyms_are_found_by_dwdcs_and_missed_by_dwswn(
         assert list(index.find(detector.fingerprints(Document(text=rewritten)))) == expected
 
 
-def test_fingerprints_of_a_text_worked_by_hand() -> None:  # sections 3.2 to 3.4
+def test_fingerprints_of_a_text_worked_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:  # sections 3.2 to 3.4
     # "vessel bkqz. boat blqz. …": boat and vessel are one concept, ship, a star with 24 leaves. As the node of highest
     # degree it is the only candidate. It stands at 0, 2, 4, …, 46, of which the first 16 are kept.
     leaves = [f"{a}{b}qz" for a in "bcdfg" for b in "klmpr"][:24]
     text = " ".join(f"{'boat' if place % 2 else 'vessel'} {leaf}." for place, leaf in enumerate(leaves))
-    assert concept_fingerprints(text, SYNONYMS, 1, 1) == pack({"ship": range(0, 32, 2)})
+    monkeypatch.setattr(dwdcs, "CANDIDATES", 1)
+    assert concept_fingerprints(text, SYNONYMS) == pack({"ship": range(0, 32, 2)})
     # Unmerged there are two stars of 13 nodes, too few.
-    assert concept_fingerprints(text, Concepts(), 1, 1) == ()
+    assert concept_fingerprints(text, Concepts()) == ()
 
 
 def test_another_text_is_not_found() -> None:
@@ -471,8 +479,8 @@ def test_built_in_synonyms_are_used_where_no_files_are_named(tmp_path: Path) -> 
 
 
 def test_scheme_tells_what_fingerprints_depend_on() -> None:
-    schemes = {detector.scheme for detector in (DWSWN(), DWDCS(Concepts()), DWDCS(SYNONYMS), DWDCS(SYNONYMS, 40))}
-    assert len(schemes) == 4
+    schemes = {detector.scheme for detector in (DWSWN(), DWDCS(Concepts()), DWDCS(SYNONYMS))}
+    assert len(schemes) == 3
     assert SYNONYMS.id in DWDCS(SYNONYMS).scheme
 
 

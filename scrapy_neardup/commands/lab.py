@@ -175,9 +175,8 @@ def run_lexicon(opts: argparse.Namespace, settings: BaseSettings) -> int:
 
 def _lexicon(opts: argparse.Namespace, frequencies: Counter[str], documents: int) -> Lexicon:
     low, high = opts.band
-    source = shown(", ".join(opts.feeds))  # file names need not be valid text
     try:
-        lexicon = Lexicon.from_frequencies(frequencies, documents, low, high, source=source)
+        lexicon = Lexicon.from_frequencies(frequencies, documents, low, high)
     except ValueError as error:
         raise FeedError(f"--band {low} {high}: {error}") from error
     if not lexicon.terms:

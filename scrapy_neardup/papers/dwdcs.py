@@ -209,16 +209,16 @@ def main_part(graph: Graph) -> Graph:
     return {node: others for node, others in graph.items() if node in kept}
 
 
-def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, int]) -> list[str]:
-    """Return up to `wanted` nodes of a connected graph. Nodes that lengthen the mean path most if removed come first.
+def key_nodes(graph: Graph, counts: Mapping[str, int]) -> list[str]:
+    """Return the key concepts of a connected graph. Nodes that lengthen the mean path most if removed come first.
 
-    Only the `candidates` nodes with the most neighbours are tried. Ties are ordered by degree, then by `counts`
+    Only the `CANDIDATES` nodes with the most neighbours are tried. Ties are ordered by degree, then by `counts`
     (occurrences in the text), highest first, then by name. Section 3.3.
     """
-    hubs = sorted(graph, key=lambda node: (-len(graph[node]), -counts[node], node))[:candidates]
+    hubs = sorted(graph, key=lambda node: (-len(graph[node]), -counts[node], node))[:CANDIDATES]
     # CB = d without the node - d. The number of pairs and d are equal for all nodes, so path sums give the same order.
     sums = dict(zip(hubs, path_sums(graph, hubs), strict=True))
-    return sorted(hubs, key=lambda hub: (-sums[hub], -len(graph[hub]), -counts[hub], hub))[:wanted]
+    return sorted(hubs, key=lambda hub: (-sums[hub], -len(graph[hub]), -counts[hub], hub))[:KEY_CONCEPTS]
 
 
 def path_sums(graph: Graph, removed: Sequence[str]) -> list[int]:
@@ -342,9 +342,7 @@ class ConceptIndex(Inverted[Vector, T]):
         return spread(decoded, held) / span(decoded, held) < self._most_spread
 
 
-def concept_fingerprints(
-    text: str, concepts: Concepts, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS
-) -> tuple[int, ...]:
+def concept_fingerprints(text: str, concepts: Concepts) -> tuple[int, ...]:
     """Return a fingerprint for each occurrence of a key concept; () for a text with too few. Sections 3.2 to 3.4."""
     named = [[(concepts.of(term), position) for term, position in sentence] for sentence in sentences(text)]
     graph = main_part(co_occurrence([concept for concept, _ in sentence] for sentence in named))
@@ -354,7 +352,7 @@ def concept_fingerprints(
     for concept, position in chain.from_iterable(named):
         positions[concept].append(position)
     counts = {concept: len(places) for concept, places in positions.items()}
-    return pack({node: positions[node] for node in key_nodes(graph, candidates, key_concepts, counts)})
+    return pack({node: positions[node] for node in key_nodes(graph, counts)})
 
 
 class DWDCS:
@@ -366,25 +364,18 @@ class DWDCS:
     name = "dwdcs"
     heavy = True
 
-    def __init__(
-        self,
-        synonyms: Concepts | Sequence[str] = (),
-        candidates: int = CANDIDATES,
-        key_concepts: int = KEY_CONCEPTS,
-    ) -> None:
+    def __init__(self, synonyms: Concepts | Sequence[str] = ()) -> None:
         """`synonyms`: concepts, or paths of files with synonyms; () for the built-in ones."""
         if not isinstance(synonyms, Concepts):
             synonyms = Concepts.load(*synonyms) if synonyms else builtin()
         self.concepts = synonyms
-        self.candidates = candidates
-        self.key_concepts = key_concepts
         with _extra():
             packages = " ".join(f"{name} {version(name)}" for name in ("snowballstemmer", "stopwordsiso"))
         made_of = f"concepts {self.concepts.id} terms 1, {TOKENS} {packages}"
-        self.scheme = f"{self.name}/1 l {candidates} p {key_concepts} {made_of}"
+        self.scheme = f"{self.name}/1 l {CANDIDATES} p {KEY_CONCEPTS} {made_of}"
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        return concept_fingerprints(document.text, self.concepts, self.candidates, self.key_concepts)
+        return concept_fingerprints(document.text, self.concepts)
 
     def index(self) -> ConceptIndex[Any]:
         return ConceptIndex(COSINE, SPREAD)
@@ -395,5 +386,5 @@ class DWSWN(DWDCS):
 
     name = "dwswn"
 
-    def __init__(self, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS) -> None:
-        super().__init__(Concepts(), candidates, key_concepts)
+    def __init__(self) -> None:
+        super().__init__(Concepts())
