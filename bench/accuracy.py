@@ -21,6 +21,7 @@ from typing import Any
 
 from peers import Peer, characters, datasketch, rensa, simhash, text_dedup_clusters
 
+from scrapy_neardup.items import item_document
 from scrapy_neardup.quality import MODES, Cluster, LabelledSet, Partition, decide
 from scrapy_neardup.settings import DEFAULT_DETECTORS, Config
 from scrapy_neardup.text.tokens import tokenize
@@ -30,7 +31,13 @@ Run = Callable[[Rows], Iterable[Cluster]]
 
 
 def ours(*detectors: str, verified: bool = True) -> Run:
-    return lambda rows: decide(rows, Config(detectors=detectors), verified=verified).clusters
+    config = Config(detectors=detectors)
+
+    def run(rows: Rows) -> Iterable[Cluster]:
+        documents = ((name, item_document(row, config)) for name, row in rows.items())
+        return decide(documents, config, verified=verified).clusters
+
+    return run
 
 
 def exact(rows: Rows) -> Iterable[Cluster]:

@@ -1,4 +1,4 @@
-"""Measure detectors on labelled sets, with verdicts as in a crawl or `dedupe`, learn thresholds from them, and cluster.
+"""Measure detectors on labelled sets, with verdicts as in a crawl or `dedupe`, and learn thresholds from them.
 
 A labelled set is a folder with documents and judgements on pairs of them.
 """
@@ -20,14 +20,10 @@ import numpy.typing as npt
 from .deduplicator import Deduplicator
 from .document import Document
 from .feeds import FeedError, Feeds, Row
-from .fingerprints.hashes import Hashes, hash_bytes
-from .fingerprints.shingles import Sketch, super_shingles
-from .index.kinds import Unions
 from .items import item_document
 from .matching.matcher import ANYTHING, Rule, compare
 from .settings import Config, detector_name
 from .signature import Signature
-from .text.urls import canonical_url
 
 # Labelled sets
 
@@ -113,6 +109,10 @@ class LabelledSet:
         fields = {name: {key: value for key, value in row.items() if key != "id"} for name, row in rows.items()}
         return cls(str(folder), fields, labels)
 
+    def documents(self, config: Config) -> Iterator[tuple[Any, Document | None]]:
+        """Yield the id and the document of each row."""
+        return ((name, item_document(row, config)) for name, row in self.rows.items())
+
     def score(self, predicted: Partition, mode: Mode) -> Score:
         """Return the score of the predicted clusters, counted over all pairs of documents that they join."""
         found = self.found(predicted)
@@ -173,15 +173,15 @@ class Outcome:
     """The mean size of a document's record, in bytes."""
 
 
-def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
-    """Decide on documents in order, with a store in memory. Without `verified`, no thresholds are applied."""
-    clusters: dict[Signature, list[Any]] = {}
+def decide(documents: Iterable[tuple[Any, Document | None]], config: Config, *, verified: bool = True) -> Outcome:
+    """Decide on documents with ids, in order, in a store in memory. Without `verified`, no thresholds are applied."""
+    clusters, rows = dict[Signature, list[Any]](), 0
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
         if not verified:
             dedup.matcher.rule = ANYTHING
         start = time.perf_counter()
-        for name, row in rows.items():
-            document = item_document(row, config)
+        for name, document in documents:
+            rows += 1
             if document:
                 claim = dedup.claim(document)
                 claim.commit()
@@ -189,15 +189,15 @@ def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: b
         seconds = time.perf_counter() - start
         return Outcome(
             list(clusters.values()),
-            dedup.matcher.compared / (len(rows) or 1),
-            len(rows) / seconds,
+            dedup.matcher.compared / (rows or 1),
+            rows / seconds,
             sum(len(signature.record) for signature in dedup.store.signatures()) / (len(dedup) or 1),
         )
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
     """Compare the verdicts of a configuration, all detectors together, with the labels of a set. Return the results."""
-    outcome = decide(labelled.rows, config, verified=verified)
+    outcome = decide(labelled.documents(config), config, verified=verified)
     predicted = Partition(outcome.clusters)
     return {
         "detectors": list(map(detector_name, config.detectors)),
@@ -319,8 +319,7 @@ def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset
     rule = Rule.from_config(config)
     anyhow = replace(rule, resemblance=0.0, allowance=0.0, short_allowance=0.0, min_tokens=MINIMA[0])
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
-        for name, row in labelled.rows.items():
-            document = item_document(row, config)
+        for name, document in labelled.documents(config):
             if document is None or not document.lines:
                 continue
             signature = dedup.sign(document)
@@ -330,73 +329,3 @@ def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset
                     yield frozenset((name, names[held])), comparison.tokens, comparison.resemblance
             dedup.store.add(signature)
             names[signature] = name
-
-
-# Clusters of a batch by shingles, where only documents that share a super-shingle are compared. Broder et al. 1997,
-# sections 3 and 4. The paper estimates resemblance from the number of shared shingles. Here the shingles of both
-# documents are in memory, so their resemblance is exact.
-
-BANDS, ROWS = 32, 2  # 99.6 % of the pairs with a resemblance of 0.4 share a key
-NEWEST = 16  # for each key, a document is compared with at most this many earlier documents, the last ones
-
-
-class Text(NamedTuple):
-    """The data of a document that stays in memory: its shingles, and the values that the rule needs."""
-
-    shingles: Hashes
-    sketch: Sketch
-    digest: int
-    """A hash of all tokens. Equal texts have equal digests."""
-    url: str
-
-    @classmethod
-    def of(cls, document: Document) -> Text:
-        url = canonical_url(document.url) if document.url else ""
-        return cls(document.shingles, document.sketch, hash_bytes(document.lines), url)
-
-
-def shingle_clusters(documents: Iterable[Document], rule: Rule) -> list[list[int]]:
-    """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
-
-    For each of its 32 keys, a document is compared with the last 16 earlier documents that have the key. So the work is
-    linear in the number of documents. If more than 16 documents share a key, a copy before the last 16 is found only by
-    another key or through a later copy. Two documents that the rule rejects may share a cluster through other
-    documents. Documents without text are in no cluster.
-    """
-    unions: Unions[int] = Unions()
-    texts: list[Text] = []
-    newest: dict[int, list[int]] = {}
-    for number, text in enumerate(map(Text.of, documents)):
-        unions.top(number)
-        texts.append(text)
-        keys = super_shingles(text.shingles, BANDS, ROWS)
-        proposed = {earlier for key in keys for earlier in newest.get(key, ())}
-        for earlier in sorted(proposed, reverse=True):
-            if unions.top(earlier) != unions.top(number) and repeats(text, texts[earlier], rule):
-                unions.join(earlier, number)
-        for key in keys:
-            held = newest.setdefault(key, [])  # most keys have one document: a deque would take eight times the memory
-            held.append(number)
-            del held[:-NEWEST]
-    return unions.clusters()
-
-
-def repeats(a: Text, b: Text, rule: Rule) -> bool:
-    """Return whether the rule accepts two texts as copies, given their exact resemblance."""
-    same_text = a.digest == b.digest
-    shared = resemblance(a.shingles, b.shingles)
-    # Most pairs end here, so expensive checks come later.
-    if not same_text and shared < rule.required_resemblance(min(a.sketch.tokens, b.sketch.tokens)):
-        return False
-    found = compare(a.sketch, b.sketch)._replace(resemblance=shared)
-    return rule.accepts(found, same_text=same_text, same_record=bool(a.url) and a.url == b.url)
-
-
-def resemblance(a: Hashes, b: Hashes) -> float:
-    """Return the resemblance of two sets of distinct shingles; 1.0 for two empty sets.
-
-    Broder et al. 1997, section 2: r(A, B) = |A ∩ B| / |A ∪ B|.
-    """
-    shared = len(np.intersect1d(a, b, assume_unique=True))
-    either = len(a) + len(b) - shared
-    return shared / either if either else 1.0

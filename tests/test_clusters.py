@@ -1,4 +1,4 @@
-"""Tests of clusters/: each formula by numbers worked by hand, the map, and both ways to cluster."""
+"""Clusters by the map: each formula by numbers worked by hand, the map, and all of it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import edited, hashes, python, text, words
+from helpers import edited, python, text
 
 from scrapy_neardup.document import Document
-from scrapy_neardup.matching.matcher import Rule
 from scrapy_neardup.papers import som
 from scrapy_neardup.papers.som import (
     MissingExtraError,
@@ -19,12 +18,7 @@ from scrapy_neardup.papers.som import (
     count_terms,
     map_side,
     near_on_map,
-    som_clusters,
 )
-from scrapy_neardup.quality import NEWEST, resemblance, shingle_clusters
-from scrapy_neardup.settings import Config
-
-RULE = Rule.from_config(Config())
 
 
 def documents(*texts: str) -> list[Document]:
@@ -34,6 +28,10 @@ def documents(*texts: str) -> list[Document]:
 def batch(count: int = 30, size: int = 200) -> list[Document]:
     """Return so many texts, each followed by a copy with two words changed."""
     return documents(*(each for n in range(count) for each in (text(n, size), edited(text(n, size), 50, 100))))
+
+
+def som_clusters(batch: list[Document]) -> list[list[int]]:
+    return som.som_clusters(enumerate(batch))
 
 
 PAIRS = [[n, n + 1] for n in range(0, 60, 2)]
@@ -255,75 +253,6 @@ def test_without_minisom_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
         som_clusters(batch(2))
 
 
-# Shingles
-
-
-def test_resemblance_is_what_both_have_over_what_either_has() -> None:
-    a = np.array([1, 2, 3, 4], dtype=np.uint64)
-    b = np.array([3, 4, 5], dtype=np.uint64)
-    none = a[:0]
-    assert resemblance(a, b) == resemblance(b, a) == 0.4
-    assert resemblance(a, a) == 1
-    assert resemblance(a, none) == 0
-    assert resemblance(none, none) == 1
-    assert resemblance(hashes(1000, 1), hashes(1000, 2)) == 0
-
-
-def test_resemblance_of_texts() -> None:
-    a, b = documents(text(1, 102), edited(text(1, 102), 50))
-    assert resemblance(a.shingles, b.shingles) == 97 / 103  # 100 shingles, 3 of them changed
-
-
-def test_shingle_finds_the_copies() -> None:
-    assert shingle_clusters(iter(batch()), RULE) == PAIRS
-    assert shingle_clusters(reversed(batch()), RULE) == PAIRS
-
-
-def test_shingle_joins_by_way_of_others() -> None:
-    one, three = text(1), text(2)
-    two = " ".join(one.split()[:100] + three.split()[:100])
-    apart = Rule(0.25, 2.5, 20, allowance=0)
-    assert shingle_clusters(documents(one, three), apart) == []
-    assert shingle_clusters(documents(one, three, two), apart) == [[0, 1, 2]]
-
-
-def test_shingle_asks_the_rule() -> None:
-    pair = documents(text(1), edited(text(1), *range(0, 200, 10)))  # 198 shingles, 59 changed: 139/257 = .54
-    assert shingle_clusters(pair, Rule(0.4, 2.5, 20)) == [[0, 1]]
-    assert shingle_clusters(pair, Rule(0.43, 2.5, 20)) == []  # and .12 more
-    assert shingle_clusters(pair, Rule(0.4, 2.5, 300)) == []
-
-
-def test_shingle_of_short_and_empty_texts() -> None:
-    assert shingle_clusters([], RULE) == []
-    assert shingle_clusters(documents("", "", "…"), RULE) == []
-    short = documents("one two", "one two")
-    assert shingle_clusters(short, RULE) == []
-    assert shingle_clusters(short, Rule.from_config(Config(short_text="exact"))) == [[0, 1]]
-    revisit = [Document(f"http://a.example/{part}", "one two") for part in ("x?b=1&a=2", "x?a=2&b=1", "y")]
-    assert shingle_clusters(revisit, RULE) == [[0, 1]]
-
-
-def test_figures_tell_texts_of_one_form_apart() -> None:
-    form = " ".join(f"{word} {{}}" if n % 4 == 0 else word for n, word in enumerate(words(100, 1)))
-    reports = documents(*(form.format(*range(start, start + 25)) for start in (100, 200)))
-    assert shingle_clusters(reports, Rule(0.0, 2.5, 20, allowance=0, short_allowance=0)) == []
-
-
-def test_a_set_phrase_does_not_make_it_compare_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared: list[object] = []
-    monkeypatch.setattr("scrapy_neardup.quality.repeats", lambda *pair: compared.append(pair))
-    assert shingle_clusters([Document(text=text(1))] * 200, RULE) == []
-    assert len(compared) == sum(min(number, NEWEST) for number in range(200))
-
-
-def test_copies_beyond_the_newest_are_found_by_way_of_those_in_between() -> None:
-    copies = [edited(text(1), n) for n in range(100)]
-    assert shingle_clusters(documents(*copies), RULE) == [list(range(100))]
-
-
 def test_clusters_are_made_without_scrapy() -> None:
-    modules = "scrapy_neardup.papers.som, scrapy_neardup.quality"
-    code = f"import {modules}, sys; print('minisom' in sys.modules)"
-    made = python(code)
-    assert made.stdout == "False\n", made.stderr
+    made = python("import scrapy_neardup.papers.som, sys; print({'minisom', 'scrapy'} & {*sys.modules})")
+    assert made.stdout == "set()\n", made.stderr

@@ -33,12 +33,12 @@ def clustered(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     return rows(folder / "out.jsonl")
 
 
-def test_shingle_is_the_default(folder: Path) -> None:
+def test_what_dedupe_decides_is_the_default(folder: Path) -> None:
     made = succeeded(folder, "lab", "cluster", "in.jsonl", "-o", "out.jsonl", "--id-field", "id")
     assert rows(folder / "out.jsonl") == WANTED
     assert made.stdout == ""
     assert made.stderr.splitlines()[-1] == "7 rows, 6 documents, 2 clusters of 5 documents"
-    assert clustered(folder, "--id-field", "id", "--method", "shingle") == WANTED
+    assert clustered(folder, "--id-field", "id", "--method", "dedupe") == WANTED
 
 
 def test_som(folder: Path) -> None:

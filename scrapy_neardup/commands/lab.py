@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,10 @@ from scrapy.settings import BaseSettings
 
 from ..atomic import check_place
 from ..detectors.detector import build_detectors
-from ..document import Document
 from ..feeds import FORMATS, FeedError, json_text, row_id, writing
 from ..feeds.feed import telling
-from ..matching.matcher import Rule
 from ..papers.som import MissingExtraError, som_clusters
-from ..quality import MODES, LabelledSet, calibrate, evaluate, shingle_clusters
+from ..quality import MODES, LabelledSet, calibrate, decide, evaluate
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
 from ..text.lexicon import BAND, Lexicon
@@ -190,8 +188,8 @@ def _lexicon(opts: argparse.Namespace, frequencies: Counter[str], documents: int
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     options.add_feeds(parser)
     options.add_fields(parser)
-    text = "the algorithm (default: shingle)"
-    parser.add_argument("--method", choices=("shingle", "som"), default="shingle", help=text)
+    text = "as `dedupe` decides (the default), or by a self-organising map"
+    parser.add_argument("--method", choices=("dedupe", "som"), default="dedupe", help=text)
     text = "write the clusters to FILE, as JSON lines; - for standard output"
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
 
@@ -202,33 +200,24 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     example:
       scrapy neardup lab cluster items.jsonl -o clusters.jsonl
 
-    Each line of FILE is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}. --method shingle
-    compares documents that share super-shingles, in memory, with NEARDUP_RESEMBLANCE, NEARDUP_LENGTH_RATIO and
-    NEARDUP_MIN_TOKENS. --method som (pip install 'scrapy-neardup[som]') builds a self-organising map of weighted terms,
-    for up to about 1,000 long documents with few words in common.
+    Each line of FILE is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}. The first is the
+    original, and the others are its copies. --method som (pip install 'scrapy-neardup[som]') builds a self-organising
+    map of weighted terms, for up to about 1,000 long documents with few words in common.
     """
     options.check_apart(a_feed=opts.feeds, the_output=opts.output, the_result="-" if opts.json else None)
-    found, ids = options.Documents(opts, settings), list[Any]()
-
-    def documents() -> Iterator[Document]:
-        for row, document in found:
-            ids.append(row_id(row, opts.id_field, found.config.url_field))
-            yield document
-
+    found = options.Documents(opts, settings)
+    documents = ((row_id(row, opts.id_field, found.config.url_field), each) for row, each in found)
     with writing(opts.output, FORMATS) as output:
         try:
-            if opts.method == "som":
-                clusters = som_clusters(documents())
-            else:
-                clusters = shingle_clusters(documents(), Rule.from_config(found.config))
+            made = som_clusters(documents) if opts.method == "som" else decide(documents, found.config).clusters
         except MissingExtraError as error:
             raise FeedError(f"--method {opts.method}: {error}") from error
+        clusters = [cluster for cluster in made if len(cluster) > 1]
         for number, cluster in enumerate(clusters, 1):
-            entry = {"cluster": number, "documents": [ids[place] for place in cluster]}
-            output.write(f"{json_text(entry)}\n".encode())
+            output.write(f"{json_text({'cluster': number, 'documents': cluster})}\n".encode())
     held = sum(map(len, clusters))
-    said = f"{plural(found.rows, 'row')}, {plural(len(ids), 'document')}, "
+    said = f"{plural(found.rows, 'row')}, {plural(found.documents, 'document')}, "
     said += f"{plural(len(clusters), 'cluster')} of {plural(held, 'document')}{found.bad.summary()}"
-    outcome = {"rows": found.rows, "documents": len(ids), "clusters": len(clusters), "clustered": held}
+    outcome = {"rows": found.rows, "documents": found.documents, "clusters": len(clusters), "clustered": held}
     answer(opts, {**outcome, "bad_rows": found.bad.count}, said=said)
     return int(found.bad.count > 0)

@@ -177,14 +177,15 @@ def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
     return np.unique(nearest, return_inverse=True)[1]
 
 
-def som_clusters(documents: Iterable[Document]) -> list[list[int]]:
-    """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
+def som_clusters(documents: Iterable[tuple[Any, Document]]) -> list[list[Any]]:
+    """Return the clusters of two or more documents with ids, as lists of ids in the order of arrival.
 
     The classes for the selection of terms come from a first rough clustering. Documents without text are in no cluster.
     Raise MissingExtraError if MiniSom is not installed.
     """
     library = _minisom()
-    found = count_terms(documents)
+    rows = list(documents)
+    found = count_terms(document for _, document in rows)
     weights = term_weights(found)
     vectors = unit_vectors(found, weights, np.arange(found.size[0]), _selected(found, weights))
     on_map = np.flatnonzero(vectors.any(axis=1))
@@ -192,7 +193,7 @@ def som_clusters(documents: Iterable[Document]) -> list[list[int]]:
         return []
     units = train(library, vectors[on_map])
     near = near_on_map(units, lambda places: unit_vectors(found, weights, on_map[places]))
-    return [on_map[cluster].tolist() for cluster in near]
+    return [[rows[place][0] for place in on_map[cluster]] for cluster in near]
 
 
 def _minisom() -> Any:
