@@ -1,6 +1,6 @@
 """Make the English lexicon that scrapy-neardup ships: document frequencies of three free texts, their middle band.
 
-    python bench/lexicon_en.py --wordnet DIR --sotu DIR --factbook DIR -o scrapy_neardup/text/lexicons/en.txt.gz
+    python bench/lexicon_en.py --wordnet DIR --sotu DIR --factbook DIR -o scrapy_neardup/fingerprints/lexicons/en.txt.gz
 
 Each DIR is a folder of an unpacked package (its licence: NOTICE.en beside the lexicon):
   --wordnet   Debian wordnet-base 1:3.0-37, usr/share/wordnet: data.noun, data.verb, data.adj, data.adv
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from scrapy_neardup.text.lexicon import Lexicon
+from scrapy_neardup.fingerprints.imatch import Lexicon
 from scrapy_neardup.text.tokens import tokenize
 
 # A document is a passage of so many tokens, as long as a short news story: the sources have texts of 5 to 30,000.

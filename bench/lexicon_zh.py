@@ -1,6 +1,6 @@
 """Make the Chinese lexicon that scrapy-neardup ships: a band of the IDF table in the installed jieba.
 
-    python bench/lexicon_zh.py -o scrapy_neardup/text/lexicons/zh.txt.gz
+    python bench/lexicon_zh.py -o scrapy_neardup/fingerprints/lexicons/zh.txt.gz
 
 Its licence: NOTICE.zh beside the lexicon.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from scrapy_neardup.text.lexicon import Lexicon
+from scrapy_neardup.fingerprints.imatch import Lexicon
 from scrapy_neardup.text.tokens import path_of
 
 # Shares of the table's highest IDF, measured on labelled news and laws. A wider band loses recall, since an edit can

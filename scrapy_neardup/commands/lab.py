@@ -15,11 +15,11 @@ from ..atomic import check_place
 from ..detectors.detector import build_detectors
 from ..feeds import FORMATS, FeedError, json_text, row_id, writing
 from ..feeds.feed import telling
+from ..fingerprints.imatch import BAND, Lexicon
 from ..papers.som import MissingExtraError, som_clusters
 from ..quality import MODES, LabelledSet, calibrate, decide, evaluate
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
-from ..text.lexicon import BAND, Lexicon
 from ..text.tokens import tokenize
 from . import options
 from .terminal import answer, shown
