@@ -96,16 +96,16 @@ class LabelledSet:
         docs, pairs = (_existing(Path(folder, name)) for name in ("docs.jsonl", "pairs.jsonl"))
         rows: dict[Any, dict[str, Any]] = {}
         for row in Feeds([docs]).rows():
-            if rows.setdefault(_id(row, "id", docs), row.data) is not row.data:
-                raise FeedError(f"{docs}, row {row.number}: id {row.data['id']!r} occurs twice; allowed is once")
+            if rows.setdefault(_id(row, "id"), row.data) is not row.data:
+                raise FeedError(f"{row.place}: id {row.data['id']!r} occurs twice; allowed is once")
         labels = {}
         for row in Feeds([pairs]).rows():
-            pair = frozenset(_id(row, side, pairs) for side in "ab")
+            pair = frozenset(_id(row, side) for side in "ab")
             if unknown := [part for part in pair if part not in rows]:
-                raise FeedError(f"{pairs}, row {row.number}: id {unknown[0]!r} is not in {docs}")
+                raise FeedError(f"{row.place}: id {unknown[0]!r} is not in {docs}")
             if len(pair) < 2:
-                raise FeedError(f"{pairs}, row {row.number}: {row.data['a']!r} is paired with itself")
-            labels[pair] = str(_field(row, "label", pairs))
+                raise FeedError(f"{row.place}: {row.data['a']!r} is paired with itself")
+            labels[pair] = str(_field(row, "label"))
         fields = {name: {key: value for key, value in row.items() if key != "id"} for name, row in rows.items()}
         return cls(str(folder), fields, labels)
 
@@ -136,16 +136,16 @@ def _share(part: int, whole: int) -> float:
     return round(part / whole, 4) if whole else 0.0
 
 
-def _field(row: Row, name: str, path: str) -> Any:
+def _field(row: Row, name: str) -> Any:
     if name not in row.data:
-        raise FeedError(f"{path}, row {row.number}: there is no field {name!r}")
+        raise FeedError(f"{row.place}: there is no field {name!r}")
     return row.data[name]
 
 
-def _id(row: Row, name: str, path: str) -> str | int:
-    value = _field(row, name, path)
+def _id(row: Row, name: str) -> str | int:
+    value = _field(row, name)
     if not isinstance(value, (str, int)):
-        raise FeedError(f"{path}, row {row.number}: {name} is {value!r}; allowed is text or a whole number")
+        raise FeedError(f"{row.place}: {name} is {value!r}; allowed is text or a whole number")
     return value
 
 
@@ -303,19 +303,7 @@ def _strangeness(fit: Fit) -> float:
 
 def compared(labelled: LabelledSet, config: Config) -> Pairs:
     """Return the measures of the candidate pairs that pass all thresholds except those to be learned."""
-    mode = MODES["strict"]
-    right = {pair for pair, label in labelled.labels.items() if label in mode.right}
-    found = [
-        (tokens, resemblance, pair in right)
-        for pair, tokens, resemblance in _proposed(labelled, config)
-        if labelled.labels.get(pair) not in mode.ignored
-    ]
-    tokens, resemblance, labels = zip(*found, strict=True) if found else ((), (), ())
-    return Pairs(np.array(tokens, float), np.array(resemblance, float), np.array(labels, bool))
-
-
-def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset[Any], int, float]]:
-    names: dict[Signature, Any] = {}
+    mode, names, found = MODES["strict"], dict[Signature, Any](), list[tuple[float, float, bool]]()
     rule = Rule.from_config(config)
     anyhow = replace(rule, resemblance=0.0, allowance=0.0, short_allowance=0.0, min_tokens=MINIMA[0])
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
@@ -324,8 +312,11 @@ def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset
                 continue
             signature = dedup.sign(document)
             for _, held in dedup.matcher.candidates(document, signature):
+                label = labelled.labels.get(frozenset((name, names[held])))
                 comparison = compare(signature.sketch, held.sketch)
-                if anyhow.accepts(comparison):
-                    yield frozenset((name, names[held])), comparison.tokens, comparison.resemblance
+                if label not in mode.ignored and anyhow.accepts(comparison):
+                    found.append((comparison.tokens, comparison.resemblance, label in mode.right))
             dedup.store.add(signature)
             names[signature] = name
+    tokens, resemblance, right = np.array(found, float).reshape(-1, 3).T
+    return Pairs(tokens, resemblance, right > 0)

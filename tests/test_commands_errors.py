@@ -94,7 +94,7 @@ def feeds() -> Iterable[tuple[str, str]]:
         yield f"{verb} {rest}".format("missing"), "missing/docs.jsonl: can't be read"
         yield f"{verb} {rest}".format("x" * 256), "/docs.jsonl: can't be read: File name too long"
         yield f"{verb} {rest}".format("broken"), "broken/docs.jsonl, line 3: no JSON"
-        yield f"{verb} {rest}".format("fields"), "fields/docs.jsonl, row 1: there is no field 'id'"
+        yield f"{verb} {rest}".format("fields"), "fields/docs.jsonl, line 1: there is no field 'id'"
         yield f"{verb} {rest}".format(""), "the following arguments are required: DIR"
         yield f"{verb} {rest} -s NEARDUP_MIN_TOKENS=many".format("news"), MIN_TOKENS
 
