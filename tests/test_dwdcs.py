@@ -30,6 +30,7 @@ from scrapy_neardup.papers.dwdcs import (
     builtin,
     co_occurrence,
     cosine,
+    id_of,
     key_nodes,
     main_part,
     merge,
@@ -85,20 +86,17 @@ PLAIN = "# words of the same meaning\npier\tjetty\tlanding stage\n渡口\t码头
 def test_file_of_synonyms(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "synonyms"
     path.write_bytes(PLAIN.encode(encoding))
-    concepts = Concepts.load(path)
-    assert concepts.of("pier") == concepts.of("jetti") == "jetti"  # terms are stems
-    assert concepts.of("码头") == concepts.of("渡口") == min("码头", "渡口")
-    for term in ("land", "stage"):
-        assert concepts.of(term) == term
+    # Terms are stems, and one word each.
+    assert DWDCS([str(path)]).concepts == {"pier": "jetti", max("码头", "渡口"): min("码头", "渡口")}
 
 
 def test_id_depends_on_the_mapping_alone(tmp_path: Path) -> None:
     for name, lines in zip("01", PLAIN.split("\n渡"), strict=True):
         (tmp_path / name).write_text(lines if name == "0" else f"渡{lines}", encoding="utf8")
-    ids = {Concepts.load(*(tmp_path / name for name in names)).id for names in ("01", "10", "101")}
+    ids = {id_of(DWDCS([str(tmp_path / name) for name in names]).concepts) for names in ("01", "10", "101")}
     assert len(ids) == 1
-    assert Concepts().id == "none"
-    assert Concepts({"b": "a"}).id != Concepts({"c": "a"}).id
+    assert id_of({}) == "none"
+    assert id_of({"b": "a"}) != id_of({"c": "a"})
 
 
 @pytest.mark.parametrize("content", [b"", b"a sentence of prose\n", b"# nothing\n", b"\xff\xff\xff", None])
@@ -106,7 +104,7 @@ def test_file_that_holds_no_synonyms(content: bytes | None, tmp_path: Path) -> N
     if content is not None:
         (tmp_path / "odd.txt").write_bytes(content)
     with pytest.raises(OSError if content is None else ValueError, match=r"odd\.txt"):
-        Concepts.load(tmp_path / "odd.txt")
+        DWDCS([str(tmp_path / "odd.txt")])
 
 
 def shipped(language: str) -> bytes:
@@ -122,14 +120,14 @@ def shipped_groups(language: str) -> list[list[str]]:
     [["auto", "car", "motorcar"], ["attorney", "lawyer"], ["commenc", "start"], ["医生", "医师"], ["快速", "迅速"]],
 )
 def test_synonyms_that_are_built_in(words: list[str]) -> None:
-    assert len({builtin().of(word) for word in words}) == 1
+    assert len({builtin().get(word, word) for word in words}) == 1
 
 
 def test_what_is_no_synonym_is_not_merged_by_the_built_in_ones() -> None:
     words = ["lighthous", "boat", "council", "灯塔", "政府", "医生", "迅速"]
-    assert len({builtin().of(word) for word in words}) == len(words)
+    assert len({builtin().get(word, word) for word in words}) == len(words)
     # With another id users need a new store: the changelog has to say so.
-    assert builtin().id == "3dd63e2f272b27a7"
+    assert id_of(builtin()) == "3dd63e2f272b27a7"
     assert builtin() is builtin()
 
 
@@ -146,7 +144,7 @@ def test_shipped_file_is_sorted_and_has_each_term_once(language: str, terms: int
 
 def test_merging_the_shipped_concepts_once_more_changes_nothing() -> None:
     groups = [frozenset(group) for language in ("en", "zh") for group in shipped_groups(language)]
-    assert merge(groups, THRESHOLD) == builtin().names
+    assert merge(groups, THRESHOLD) == builtin()
 
 
 # The network
@@ -383,9 +381,15 @@ CHINESE = """县政府上周宣布,拆除河边的旧仓库,改建一座面积86
 还会吸引白鹭等候鸟前来越冬。公园建成后免费开放,旅游局将开通3条公共汽车线路,并在入口处设立自行车租赁点。
 公园的湿地与河边的芦苇是白鹭越冬的地方,政府的工程保护湿地的植物与水质,居民担心的是交通与施工的噪音。"""
 BIRDS = CHINESE.replace("公园", "车站").replace("湿地", "铁路").replace("芦苇", "列车").replace("白鹭", "旅客")
-SYNONYMS = Concepts(
-    {"boat": "ship", "vessel": "ship", "lamp": "light", "wharf": "pier", "沼泽": "湿地", "苇子": "芦苇", "园林": "公园"}
-)
+SYNONYMS = {
+    "boat": "ship",
+    "vessel": "ship",
+    "lamp": "light",
+    "wharf": "pier",
+    "沼泽": "湿地",
+    "苇子": "芦苇",
+    "园林": "公园",
+}
 
 
 def test_terms_are_stems_without_stop_words_and_figures() -> None:
@@ -445,7 +449,7 @@ def test_fingerprints_of_a_text_worked_by_hand(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(dwdcs, "CANDIDATES", 1)
     assert concept_fingerprints(text, SYNONYMS) == pack({"ship": range(0, 32, 2)})
     # Unmerged there are two stars of 13 nodes, too few.
-    assert concept_fingerprints(text, Concepts()) == ()
+    assert concept_fingerprints(text, {}) == ()
 
 
 def test_another_text_is_not_found() -> None:
@@ -466,22 +470,22 @@ def test_the_same_concepts_in_other_places_are_not_found() -> None:
 
 @pytest.mark.parametrize("text", ["", "灯塔", "The old lighthouse.", " ".join(f"word{n}. " for n in range(99))])
 def test_short_and_loose_texts_abstain(text: str) -> None:
-    assert concept_fingerprints(text, Concepts()) == ()
+    assert concept_fingerprints(text, {}) == ()
     assert DWSWN().fingerprints(Document(text=text)) == ()
 
 
 def test_built_in_synonyms_are_used_where_no_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "synonyms.tsv").write_text(PLAIN, encoding="utf8")
     named = [str(tmp_path / "synonyms.tsv")]
-    for part, concepts in (("dwdcs", builtin()), ({"name": "dwdcs", "synonyms": named}, Concepts.load(*named))):
+    for part, concepts in (("dwdcs", builtin()), ({"name": "dwdcs", "synonyms": named}, DWDCS(named).concepts)):
         (detector,) = build_detectors(Config(detectors=[part]))
         assert detector.scheme == DWDCS(concepts).scheme
 
 
 def test_scheme_tells_what_fingerprints_depend_on() -> None:
-    schemes = {detector.scheme for detector in (DWSWN(), DWDCS(Concepts()), DWDCS(SYNONYMS))}
+    schemes = {detector.scheme for detector in (DWSWN(), DWDCS({}), DWDCS(SYNONYMS))}
     assert len(schemes) == 3
-    assert SYNONYMS.id in DWDCS(SYNONYMS).scheme
+    assert id_of(SYNONYMS) in DWDCS(SYNONYMS).scheme
 
 
 def values() -> list[list[str]]:
@@ -500,7 +504,7 @@ def test_the_same_in_every_process() -> None:
 def test_without_the_packages_it_says_what_to_install(package: str) -> None:
     made = python(
         f"import sys; sys.modules['{package}'] = sys.modules['{package}.english_stemmer'] = None\n"
-        "from scrapy_neardup.papers.dwdcs import concept_fingerprints, Concepts\n"
-        "concept_fingerprints('lighthouse', Concepts())"
+        "from scrapy_neardup.papers.dwdcs import concept_fingerprints\n"
+        "concept_fingerprints('lighthouse', {})"
     )
     assert "pip install 'scrapy-neardup[dwdcs]'" in made.stderr

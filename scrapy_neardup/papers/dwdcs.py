@@ -19,8 +19,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 from importlib.metadata import version
 from itertools import chain, groupby
@@ -52,6 +51,8 @@ _END = re.compile(r"[。！？!?；;…]+|\.(?=\s|$)|\n\s*\n")
 _LAST = (1 << POSITION_BITS) - 1
 
 T = TypeVar("T")
+Concepts: TypeAlias = Mapping[str, str]
+"""The name of the concept of each term, for terms that are not the name themselves."""
 Graph: TypeAlias = dict[str, set[str]]
 """The neighbours of each node: ξ in section 3.2.2, step 3, is 1 for these."""
 Vector: TypeAlias = Mapping[int, Sequence[int]]
@@ -100,26 +101,10 @@ def stop_words() -> frozenset[str]:
     return frozenset(map(normalize, stopwords(LANGUAGES)))
 
 
-@dataclass(frozen=True)
-class Concepts:
-    """A map from terms to the names of their concepts."""
-
-    names: Mapping[str, str] = field(default_factory=dict)  # only those that differ; `of` knows the others
-
-    @cached_property
-    def id(self) -> str:
-        """Return 16 hexadecimal digits of the SHA-1 of the sorted map; `none` for an empty map."""
-        lines = "\n".join(f"{term}\t{self.names[term]}" for term in sorted(self.names))
-        return hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:16] if lines else "none"
-
-    def of(self, term: str) -> str:
-        """Return the name of the concept of a term; the term itself if it has no synonyms."""
-        return self.names.get(term, term)
-
-    @classmethod
-    def load(cls, *paths: str | os.PathLike[str]) -> Concepts:
-        """Return the concepts in files of synonyms, whatever the order of the files."""
-        return cls(merge(group for path in paths for group in read_groups(path)))
+def id_of(concepts: Concepts) -> str:
+    """Return 16 hexadecimal digits of the SHA-1 of the sorted concepts; `none` if there are none."""
+    lines = "\n".join(f"{term}\t{name}" for term, name in sorted(concepts.items()))
+    return hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:16] if lines else "none"
 
 
 @cache
@@ -131,7 +116,7 @@ def builtin() -> Concepts:
         for line in gzip.decompress(folder.joinpath(f"{language}.txt.gz").read_bytes()).decode().splitlines():
             name, *others = line.split("\t")
             names.update(dict.fromkeys(others, name))
-    return Concepts(names)
+    return names
 
 
 def read_groups(path: str | os.PathLike[str]) -> list[frozenset[str]]:
@@ -344,7 +329,7 @@ class ConceptIndex(Inverted[Vector, T]):
 
 def concept_fingerprints(text: str, concepts: Concepts) -> tuple[int, ...]:
     """Return a fingerprint for each occurrence of a key concept; () for a text with too few. Sections 3.2 to 3.4."""
-    named = [[(concepts.of(term), position) for term, position in sentence] for sentence in sentences(text)]
+    named = [[(concepts.get(term, term), position) for term, position in sentence] for sentence in sentences(text)]
     graph = main_part(co_occurrence([concept for concept, _ in sentence] for sentence in named))
     if len(graph) < MIN_CONCEPTS:
         return ()
@@ -366,12 +351,12 @@ class DWDCS:
 
     def __init__(self, synonyms: Concepts | Sequence[str] = ()) -> None:
         """`synonyms`: concepts, or paths of files with synonyms; () for the built-in ones."""
-        if not isinstance(synonyms, Concepts):
-            synonyms = Concepts.load(*synonyms) if synonyms else builtin()
+        if not isinstance(synonyms, Mapping):
+            synonyms = merge(group for path in synonyms for group in read_groups(path)) if synonyms else builtin()
         self.concepts = synonyms
         with _extra():
             packages = " ".join(f"{name} {version(name)}" for name in ("snowballstemmer", "stopwordsiso"))
-        made_of = f"concepts {self.concepts.id} terms 1, {TOKENS} {packages}"
+        made_of = f"concepts {id_of(self.concepts)} terms 1, {TOKENS} {packages}"
         self.scheme = f"{self.name}/1 l {CANDIDATES} p {KEY_CONCEPTS} {made_of}"
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
@@ -387,4 +372,4 @@ class DWSWN(DWDCS):
     name = "dwswn"
 
     def __init__(self) -> None:
-        super().__init__(Concepts())
+        super().__init__({})
