@@ -138,10 +138,11 @@ def import_all() -> None:
 
 def load_tables() -> None:
     """Load the words that documents are compared by, which take half the time of a small crawl."""
+    from scrapy_neardup.fingerprints import imatch
     from scrapy_neardup.papers import dwdcs
-    from scrapy_neardup.text import lexicon, tokens
+    from scrapy_neardup.text import tokens
 
-    lexicon.builtin()
+    imatch.builtin()
     dwdcs.builtin()
     tokens.tokenize("鹤 crane")
 

@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager
 from types import ModuleType
 
 from ..detectors.detector import Detector
-from ..progress import watched
 from .interface import Backend, Lookup, Selection, StoreError
 from .local import database
 from .local.memory import MemoryBackend
@@ -108,7 +107,7 @@ def compact(address: str) -> None:
     """Give unused space of a file back to the system. Other processes may use the store meanwhile."""
     from .local.sqlite import SqliteBackend
 
-    for namespace in watched(names := [] if is_server(address) else namespaces(address), "namespaces", len(names)):
+    for namespace in [] if is_server(address) else namespaces(address):
         backend = SqliteBackend(address, namespace=namespace)
         try:
             backend.compact()
