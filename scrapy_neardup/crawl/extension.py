@@ -72,8 +72,7 @@ class NearDup:
         # A store on a server is called in a thread, one call at a time, which keeps the calls in order.
         self._thread = ThreadPoolExecutor(1, "neardup-store") if self.dedup.store.is_remote else None
         self._asked = 0
-        self._waiting: deque[Document] = deque()  # to be claimed
-        self._claimed: dict[Document, Claim | Exception] = {}
+        self._waiting: deque[tuple[Document, Future[Claim]]] = deque()  # to be claimed
         self.pages = Pages(self)
         self.tickets = Tickets(self)
         self.advisers: list[Adviser] = []  # in the order in which they are asked
@@ -131,7 +130,8 @@ class NearDup:
         while self._is_syncing:
             await pause(PAUSE)
         self.pages.withdraw_lost()
-        await self.pages.catch_up_all()
+        while await self.pages.catch_up():
+            pass
         await self._tell()
         is_finished = reason == "finished"
         self._is_full = is_finished and self.config.revisit != "skip"
@@ -267,45 +267,38 @@ class NearDup:
         """
         if self._thread is None:
             return self.dedup.try_claim(document)
-        self._waiting.append(document)
+        claimed: Future[Claim] = Future()
+        self._waiting.append((document, claimed))
+        self._submit(self._claim_waiting)
         try:
-            while document not in self._claimed:
-                await arrived(self._submit(self._claim_waiting))
-        except BaseException:
-            self._submit(self._give_up, document)
+            return await arrived(claimed)
+        except BaseException:  # nobody waits for the claim any more
+            claimed.add_done_callback(self._withdraw)
             raise
-        claim = self._claimed.pop(document)
-        if isinstance(claim, Exception):
-            raise claim
-        return claim
 
     def _claim_waiting(self) -> None:
         some = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
+        some = [(document, claimed) for document, claimed in some if claimed.set_running_or_notify_cancel()]
         if len(some) > 1:
             with suppress(Exception):  # `try_claim` raises the error again
-                self.dedup.foresee(some)
-        for document in some:
+                self.dedup.foresee([document for document, _ in some])
+        for document, claimed in some:
             try:
-                self._claimed[document] = self.dedup.try_claim(document)
+                claimed.set_result(self.dedup.try_claim(document))
             except Exception as error:  # including any error of a detector
-                self._claimed[document] = error
-        if len(some) > 1:
-            self.dedup.foresee(())  # discard the prefetched lookups of failed claims
+                claimed.set_exception(error)
+        self.dedup.foresee(())  # discard the prefetched lookups of failed claims
 
-    def _give_up(self, document: Document) -> None:
-        """Withdraw the claim of a document for which nobody waits any more."""
-        if document in self._waiting:
-            self._waiting.remove(document)
-        elif isinstance(claim := self._claimed.pop(document, None), Claim):
-            claim.withdraw()
+    def _withdraw(self, claimed: Future[Claim]) -> None:
+        if not claimed.cancelled() and not claimed.exception():
+            self._submit(claimed.result().withdraw)
 
     async def settled(self, claim: Claim) -> None:
         """Wait until a claim of this crawl is committed or withdrawn."""
         future: Future[None] = Future()
         future.set_running_or_notify_cancel()  # the claim calls back even if the waiting task is cancelled
         await self.run(claim.when_settled, partial(future.set_result, None))
-        if not future.done():
-            await arrived(future)
+        await arrived(future)
 
     # A failing store loses no item
 

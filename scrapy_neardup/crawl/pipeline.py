@@ -123,8 +123,6 @@ class NearDupPipeline:
             else:
                 self.neardup.count("no_text")
                 self._pages.fetch_again(in_hand.page)
-            if claim:
-                self._count(claim)
             self._warnings.note(item, document, claim)
         except Exception:  # no error of ours or of a detector may lose the item
             self.neardup.count("errors")
@@ -132,7 +130,10 @@ class NearDupPipeline:
             logger.exception("An item passes without a verdict", extra={"item": item})
             return item
         self._send(item_judged, item=item, document=document, claim=claim, response=in_hand.response)
-        return self._act(item, in_hand, claim) if claim else item
+        if claim:
+            self._count(claim)
+            self._act(item, in_hand, claim)
+        return item
 
     async def _document(self, item: Any, in_hand: ItemInHand) -> Document | None:
         record = Record.of(item, self._config, self._pages.fetch(in_hand))
@@ -220,33 +221,32 @@ class NearDupPipeline:
     # What is done with the item
 
     def _count(self, claim: Claim) -> None:
-        count, verdict = self.neardup.count, claim.verdict
-        count("documents")
-        count(_COUNTED[verdict.status])
-        if claim.document.thin:
-            count("thin")
-        if claim.document.scripted:
-            count("scripted")
-        if verdict.changed and self._config.revisit != "keep":
-            count("changed")
-        if verdict.status == "duplicate":
-            self.neardup.stats.inc_value(f"{PREFIX}{BY_DETECTOR}{verdict.detector}")
+        document, verdict = claim.document, claim.verdict
+        counted: dict[str, bool] = {
+            "documents": True,
+            _COUNTED[verdict.status]: True,
+            f"{BY_DETECTOR}{verdict.detector}": verdict.status == "duplicate",
+            "thin": document.thin,
+            "scripted": document.scripted,
+            "changed": verdict.changed and self._config.revisit != "keep",
+        }
+        for name in filter(counted.get, counted):
+            self.neardup.stats.inc_value(PREFIX + name)
 
-    def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> Any:
-        config, verdict = self._config, claim.verdict
+    def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> None:
+        document, verdict = claim.document, claim.verdict
         if self._is_dropped(verdict):
-            if config.action == "drop":
+            if self._config.action == "drop":
                 in_hand.claim = None
                 self._pages.commit(claim, in_hand.page)
                 if self.neardup.dropped:
-                    self.neardup.dropped.write(item, claim.document.url, verdict)
+                    self.neardup.dropped.write(item, document.url, verdict)
                 self._shown += 1
                 level = "INFO" if self._shown <= SHOWN else "DEBUG"
-                raise DuplicateItem(claim.document.url, verdict, claim.document.label, level)
-            logger.debug("Passes, though %s", verdict.sentence(claim.document.url, claim.document.label))
-        if config.action == "tag":
+                raise DuplicateItem(document.url, verdict, document.label, level)
+            logger.debug("Passes, though %s", verdict.sentence(document.url, document.label))
+        if self._config.action == "tag":
             self._tag(item, verdict)
-        return item
 
     def _is_dropped(self, verdict: Verdict) -> bool:
         """Return whether an item repeats an item that is in the feeds already.

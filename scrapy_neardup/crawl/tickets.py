@@ -39,10 +39,12 @@ RESTORED, RECHECK, AFTER_ALL = "restored", "recheck", "sent after all"  # why it
 MOST = 10_000  # the maximum number of held requests; if there are more, the oldest are sent
 MOST_FAILED = 100_000  # the maximum number of remembered URLs, hosts and reasons that failed; the oldest are forgotten
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
-_AS_IS = ("dont_redirect", "dont_retry")  # meta keys of a detour from a mirror to the original host
 # Meta keys that are secret, or useless on another host.
-_OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
-_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", KEY)
+_OF_ITS_HOST = (
+    *("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain"),
+    "dont_obey_robotstxt",
+)
+_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "redirect_times", "redirect_ttl", "retry_times", KEY)
 
 
 class Ticket(NamedTuple):
@@ -63,11 +65,14 @@ class Ticket(NamedTuple):
     @classmethod
     def of(cls, request: Request) -> Ticket:
         """Return the ticket of a request; a blank one if it has none that counts."""
-        if KEY not in request.meta:  # as of most requests
-            return cls(request.url)
         kept = _kept(request)
         is_own = kept.url in (request.url, *redirects(request)[0][:1])
         return kept if is_own else cls(request.url, inherited=kept.inherited)
+
+    def is_final(self, request: Request) -> bool:
+        """Return whether no advice counts on a request with this ticket."""
+        is_recheck = self.reason == RECHECK and self.url == request.url
+        return is_recheck or self.reason == AFTER_ALL or self.dead_link is not None
 
     @property
     def mirror_of(self) -> str | None:
@@ -99,11 +104,8 @@ def redirects(request: Request) -> tuple[list[str], list[object]]:
 
     Redirects in meta that the spider copied from a response are left out.
     """
-    meta = request.meta
-    if "redirect_urls" not in meta:  # as in that of most requests
-        return [], []
-    before = _kept(request).inherited
-    return list(meta["redirect_urls"])[before:], list(meta.get("redirect_reasons", ()))[before:]
+    meta, before = request.meta, _kept(request).inherited
+    return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
 
 
 def disown(request: Request) -> None:
@@ -112,12 +114,11 @@ def disown(request: Request) -> None:
     if ticket.url:
         del request.meta[KEY]
     if ticket.url != request.url:  # else the spider retries the changed request
-        for name in _AS_IS if ticket.mirror_of else ():
-            request.meta.pop(name, None)
+        if ticket.mirror_of:
+            request.meta.pop("dont_retry", None)
         ticket = Ticket(request.url)
-    ticket = ticket._replace(inherited=inherited)
-    if ticket != Ticket(request.url):
-        ticket.put(request)
+    if inherited or ticket.reason:
+        ticket._replace(inherited=inherited).put(request)
 
 
 # What a request is
@@ -138,7 +139,12 @@ def is_open(request: Request) -> bool:
     if request.cookies or "@" in urlsplit(request.url).netloc:
         return False
     is_harmless = {*HARMLESS, b"Referer"}.issuperset(request.headers)
-    return is_harmless and not any(name in request.meta for name in _OF_ITS_HOST)
+    return is_harmless and request.meta.keys().isdisjoint(_OF_ITS_HOST)
+
+
+def referer(request: Request) -> str:
+    """Return the URL of the page with the link to a request; "" if unknown."""
+    return (request.headers.get("Referer") or b"").decode(errors="replace")
 
 
 def is_start(request: Request) -> bool:
@@ -176,27 +182,13 @@ def detour(
     """
     made = request.replace(url=url, cookies=None, dont_filter=True)
     drop_conditions(made)
-    for name in (*_OF_THE_FETCH, *(_AS_IS if reason == RESTORED else ())):
+    is_elsewhere = urlsplit(url)[:2] != urlsplit(request.url)[:2]
+    for name in (*_OF_THE_FETCH, *(_OF_ITS_HOST if is_elsewhere else ()), *(["dont_retry"] * (reason == RESTORED))):
         made.meta.pop(name, None)
-    if urlsplit(url)[:2] != urlsplit(request.url)[:2]:
-        for header in set(made.headers) - HARMLESS:
-            del made.headers[header]
-        for name in (*_OF_ITS_HOST, "dont_obey_robotstxt"):
-            made.meta.pop(name, None)
+    for header in set(made.headers) - HARMLESS if is_elsewhere else ():
+        del made.headers[header]
     if reason:
         Ticket(made.url, reason, instead_of, list(tried) or ()).put(made)
-    return made
-
-
-def to_original(request: Request, url: str) -> Request | None:
-    """Return a detour to the original host; None if the user's own settings for redirects and retries would be lost.
-
-    If the original host does not return the page, but a redirect or an error, the requested URL is fetched.
-    """
-    if not is_open(request) or any(name in request.meta for name in _AS_IS):
-        return None
-    made = detour(request, url, MIRROR, request.url)
-    made.meta.update(dict.fromkeys(_AS_IS, True))
     return made
 
 
@@ -314,16 +306,16 @@ class Tickets:
 
     def note_gone(self, url: str, *, with_host: bool = False) -> None:
         """Note that a URL, or its whole host, failed."""
-        self._failed[_place(url) if with_host else canonical_url(url)] = True
+        self._failed[host(url) if with_host else canonical_url(url)] = True
 
     def is_gone(self, url: str) -> bool:
         """Return whether a URL or its host failed in this crawl."""
-        return canonical_url(url) in self._failed or _place(url) in self._failed
+        return canonical_url(url) in self._failed or host(url) in self._failed
 
 
 def is_in_share(url: str, run: str, share: float) -> bool:
     """Return whether a URL is in a share of all URLs, from 0 to 1. The share has other URLs in each run."""
-    return hash_text(canonical_url(url) + run) / 2**64 < share
+    return share > 0 and hash_text(canonical_url(url) + run) / 2**64 < share
 
 
 def _ticket_for(request: Request, reason: str) -> Ticket:
@@ -332,7 +324,3 @@ def _ticket_for(request: Request, reason: str) -> Ticket:
     if ticket.url != request.url:
         ticket = Ticket(request.url, inherited=ticket.inherited)
     return ticket._replace(reason=reason)
-
-
-def _place(url: str) -> str:
-    return f"//{host(url)}"
