@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 NO_TICKET = Ticket("")
 SHOWN = 3  # drops that are logged at INFO, so that a wrong role of a field is noticed
+MOST_FIELDS = 200
 _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
 
 
@@ -142,6 +143,8 @@ class NearDupPipeline:
         if type(item) not in self._told:
             self._told.add(type(item))
             logger.info("Items of type %s: %s", type(item).__name__, record.roles_in_words())
+        if len(self.neardup.fields) < MOST_FIELDS:
+            self.neardup.fields.update(record.facts)
         workers = self.neardup.workers
         return record.document({html: await workers.read(html) for html in record.pages()} if workers.reads else {})
 
