@@ -11,7 +11,6 @@ from scrapy.utils.request import request_from_dict
 from scrapy_neardup.crawl.tickets import (
     DEAD_LINK,
     MIRROR,
-    RESTORED,
     Ticket,
     detour,
     disown,
@@ -218,12 +217,3 @@ def test_of_the_meta_of_another_request_nothing_counts():
 def test_what_the_spider_has_tried_again_is_the_same_detour():
     first = to_copy("http://a.example/1", "http://b.example/1")
     assert Ticket.of(made_of(first, first.url)).dead_link == "http://b.example/1"
-
-
-def test_the_request_to_a_mirror_is_restored():
-    asked = Request("http://b.example/1", meta={"dont_redirect": True})
-    made = detour(asked, "http://a.example/1", MIRROR, asked.url)
-    made.meta["dont_retry"] = True
-    assert Ticket.of(made) == Ticket(made.url, MIRROR, asked.url)
-    restored = detour(made, asked.url, RESTORED)
-    assert (Ticket.of(restored).mirror_of, restored.meta.keys() - {"neardup"}) == (None, {"dont_redirect"})

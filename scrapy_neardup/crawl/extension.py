@@ -49,7 +49,7 @@ _NO_MIRRORS = "%s and %s no longer mirror each other: pages are fetched from bot
 _SHARED = object()  # the signal by which components find the shared state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
-PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many
+PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or between two claims
 
 
 class NearDup:
@@ -81,7 +81,7 @@ class NearDup:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
         self._is_away = self._is_syncing = self._is_closing = self._is_full = self._freezes = False
-        self._calm = self._unjudged = self._summed = 0
+        self._calm = self._summed = 0
         self._summed_at = time.monotonic()
         self._syncing: AsyncioLoopingCall | LoopingCall | None = None
         connect = crawler.signals.connect
@@ -191,7 +191,8 @@ class NearDup:
             self._is_syncing = False
         if self._is_away and self._calm >= (1 if store.is_remote else CALM):
             self._is_away = False
-            logger.info("The store answers again; %d items passed without a verdict so far", self._unjudged)
+            passed = self.stats.get_value(f"{PREFIX}store/unjudged", 0)
+            logger.info("The store answers again; %d items passed without a verdict so far", passed)
 
     async def _tell(self) -> None:
         """Count and log new rules."""
@@ -239,13 +240,13 @@ class NearDup:
         try:
             function(*arguments)
         except FAILURES as error:
-            self._failed(error)
+            self.note_failure(error)
 
     async def _reported(self, called: Awaitable[T]) -> T | None:
         try:
             return await called
         except FAILURES as error:
-            self._failed(error)
+            self.note_failure(error)
             return None
 
     def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
@@ -304,7 +305,7 @@ class NearDup:
 
     # A failing store loses no item
 
-    def _failed(self, error: Exception) -> None:
+    def note_failure(self, error: Exception) -> None:
         """Count an error of the store or its disk, log the first one, and stop the crawl if NEARDUP_STORE_REQUIRED."""
         self.count("store/errors")
         if not self._is_away:
@@ -320,12 +321,6 @@ class NearDup:
         if not self._is_closing and engine and engine.spider:
             self._is_closing = True
             deferred_from_coro(engine.close_spider_async(reason=reason))
-
-    def pass_unjudged(self, error: Exception) -> None:
-        """Count an item that passes because the store could not judge it."""
-        self._failed(error)
-        self._unjudged += 1
-        self.count("store/unjudged")
 
     @contextmanager
     def handled(self, component: object, what: str | None) -> Iterator[None]:

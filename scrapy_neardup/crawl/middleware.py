@@ -63,7 +63,7 @@ class MirrorMiddleware:
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
             is_new = not ticket.is_final(request) and (self.config.skip_start or not tickets.is_start(request))
             if is_new and tickets.is_of_spider(request) and (advice := await self._advice(request, before)):
-                return self._follow(request, ticket, advice)
+                return self._follow(request, advice)
         return None
 
     async def _advice(self, request: Request, before: list[str]) -> Advice | None:
@@ -79,12 +79,12 @@ class MirrorMiddleware:
             advice = await self.neardup.ask(self._mirrors.advise, request.url, before)
         return None if advice and self._tickets.is_doubted(request, advice) else advice
 
-    def _follow(self, request: Request, ticket: tickets.Ticket, advice: Advice) -> Request | None:
+    def _follow(self, request: Request, advice: Advice) -> Request | None:
         if advice.action == STOP:
             self.neardup.count("requests/stopped")
             raise AdvisedAgainst(advice.known_by)
         if advice.action == REDIRECT and advice.url:
-            return None if ticket[:2] == (request.url, tickets.RESTORED) else self._redirect(request, advice.url)
+            return self._redirect(request, advice.url)
         self.neardup.count("requests/skipped")
         self.neardup.count("bytes_saved", advice.size)
         self._crawler.signals.send_catch_log(request_skipped, request=request)
@@ -145,12 +145,14 @@ class MirrorMiddleware:
             return None
         if ticket.mirror_of:
             self._tickets.note_gone(ticket.url)
-            return tickets.detour(request, ticket.mirror_of, tickets.RESTORED)
+            made = tickets.detour(request, ticket.mirror_of)
+            made.meta.pop("dont_retry", None)
+            return made
         self._tickets.note_gone(request.url)
-        if made := None if ticket.reason == tickets.STAND_IN else await self._rescued(request, ticket):
+        if copy := None if ticket.reason == tickets.STAND_IN else await self._rescued(request, ticket):
             self.neardup.count("dead_links/redirected")
-            logger.debug("Dead link (%s): %s instead of %s", reason, made, request)
-        return made
+            logger.debug("Dead link (%s): %s instead of %s", reason, copy, request)
+        return copy
 
     async def _rescued(self, request: Request, ticket: tickets.Ticket) -> Request | None:
         dead, tried = ticket.dead_link or request.url, [*ticket.tried, ticket.url]

@@ -2,9 +2,8 @@
 
 A *page* is one response with all that came of it. A pipeline gets an item without its response, and may return another
 object. So `ItemOrigins` notes the response of each item as a spider middleware. As the first pipeline, it puts the item
-with its page into a context variable. The other pipelines, and the handlers of the item's final signal, run in the same
-context. An item that ends without a signal is lost, for example in a cancelled task. This is noticed when its task ends
-or, without asyncio, when its context is collected.
+with its page into a context variable, which the other pipelines and the handlers of the item's final signal share. An
+item that ends without a signal is lost, which is noticed when its task ends or its context is collected.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from ..deduplicator import PAUSES, Claim
+from ..deduplicator import Claim
 from ..document import Document
 from ..items import Record
 from ..settings import TAG_FIELD
@@ -23,7 +23,7 @@ from ..signature import Signature
 from ..stats import BY_DETECTOR, PREFIX, Stat
 from ..verdict import Verdict
 from . import item_judged
-from .extension import FAILURES, NearDup
+from .extension import FAILURES, PAUSE, NearDup
 from .observers import Warnings
 from .pages import ItemInHand, Page, Pages
 from .tickets import AFTER_ALL, RECHECK, Ticket, disown
@@ -152,19 +152,14 @@ class NearDupPipeline:
         """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
         await self.neardup.workers.prepare(document)
         try:
-            claim, moment = await self.neardup.claim(document), PAUSES[0]
-            while claim.is_early:
-                if claim.rival:
-                    await self.neardup.settled(claim.rival)
-                else:
-                    await pause(moment)
-                    moment = min(2 * moment, PAUSES[1])
-                claim = await self.neardup.claim(document)
+            while (claim := await self.neardup.claim(document)).is_early:
+                await (self.neardup.settled(claim.rival) if claim.rival else pause(PAUSE))
             in_hand.claim = claim
             await self._adjust(claim, in_hand.page)
         except FAILURES as error:
             in_hand.claim, in_hand.late = None, document
-            self.neardup.pass_unjudged(error)
+            self.neardup.note_failure(error)
+            self.neardup.count("store/unjudged")
             return None
         return claim
 
@@ -201,20 +196,14 @@ class NearDupPipeline:
         With another NEARDUP_REVISIT than "keep", only what was fetched in place of an original becomes a revisit. It
         takes the place of the original if the original's own URL was not the last to return the content.
         """
-        while other := self._delivering.get(document):
-            await self.neardup.settled(other)
-        self._delivering[document] = claim
         deliveries = self.neardup.dedup.deliveries
-        try:
-            # An item of a preferred host is not dropped for an item of another host.
-            by_own_host = is_by_run and claim.document.url in self.neardup.dedup.matcher.preference
-            is_delivered = await self.neardup.ask(partial(deliveries.is_delivered, document, by_own_host=by_own_host))
-        except BaseException:  # no other claim may wait for this one
-            del self._delivering[document]
-            raise
-        if is_delivered:
-            del self._delivering[document]
-        else:
+        # An item of a preferred host is not dropped for an item of another host.
+        by_own_host = is_by_run and claim.document.url in self.neardup.dedup.matcher.preference
+        ask = partial(self.neardup.ask, partial(deliveries.is_delivered, document, by_own_host=by_own_host))
+        while not (is_delivered := await ask()) and document in self._delivering:
+            await self.neardup.settled(self._delivering[document])
+        if not is_delivered:
+            self._delivering[document] = claim
             claim.when_settled(partial(self._delivering.pop, document))
         if is_by_run or not is_delivered:
             claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")

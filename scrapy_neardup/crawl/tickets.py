@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 KEY = "neardup"  # the meta key of tickets
 MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
-RESTORED, RECHECK, AFTER_ALL = "restored", "recheck", "sent after all"  # why it is sent although a skip was advised
+RECHECK, AFTER_ALL = "recheck", "sent after all"  # why it is sent although a skip was advised
 MOST = 10_000  # the maximum number of held requests; if there are more, the oldest are sent
 MOST_FAILED = 100_000  # the maximum number of remembered URLs, hosts and reasons that failed; the oldest are forgotten
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
 # Meta keys that are secret, or useless on another host.
 _OF_ITS_HOST = (
-    *("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain"),
-    "dont_obey_robotstxt",
+    *("proxy", "cookiejar", "bindaddress", "download_slot", "dont_obey_robotstxt"),
+    *("http_user", "http_pass", "http_auth_domain"),
 )
 _OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "redirect_times", "redirect_ttl", "retry_times", KEY)
 
@@ -100,10 +100,7 @@ def _kept(request: Request) -> Ticket:
 
 
 def redirects(request: Request) -> tuple[list[str], list[object]]:
-    """Return the URLs that redirected to a request, in the order of the redirects, and the reasons.
-
-    Redirects in meta that the spider copied from a response are left out.
-    """
+    """Return the URLs that redirected to a request, and the reasons, without those in meta that a spider copied."""
     meta, before = request.meta, _kept(request).inherited
     return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
 
@@ -156,18 +153,12 @@ def is_start(request: Request) -> bool:
 
 
 def is_safe(url: str, origin: str) -> bool:
-    """Return whether a detour from `origin` may lead to `url`.
-
-    Only HTTP URLs are allowed. A URL in a private network is allowed only if `origin` is in one too.
-    """
+    """Return whether a detour from `origin` may lead to `url`: not into a private network, unless it begins in one."""
     return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
 
 
 def drop_conditions(request: Request) -> None:
-    """Remove the conditions that Scrapy's HTTP cache set for another URL.
-
-    Redirects copy them, and the new URL may have the same validator. Then it would answer 304 with no page to show.
-    """
+    """Remove the conditions that Scrapy's HTTP cache set for another URL, which may have the same validator."""
     for name in (b"If-None-Match", b"If-Modified-Since"):
         request.headers.pop(name, None)
 
@@ -177,13 +168,12 @@ def detour(
 ) -> Request:
     """Return a copy of a request for another URL, with a ticket if it has a reason. The dupefilter does not filter it.
 
-    Cookies are removed. For another scheme or host, other headers and meta keys that may be secret are removed too, as
-    is the Referer, whose query may be secret.
+    It has no cookies and, for another scheme or host, no other headers or meta keys that may be secret.
     """
     made = request.replace(url=url, cookies=None, dont_filter=True)
     drop_conditions(made)
     is_elsewhere = urlsplit(url)[:2] != urlsplit(request.url)[:2]
-    for name in (*_OF_THE_FETCH, *(_OF_ITS_HOST if is_elsewhere else ()), *(["dont_retry"] * (reason == RESTORED))):
+    for name in (*_OF_THE_FETCH, *(_OF_ITS_HOST if is_elsewhere else ())):
         made.meta.pop(name, None)
     for header in set(made.headers) - HARMLESS if is_elsewhere else ():
         del made.headers[header]
@@ -193,11 +183,10 @@ def detour(
 
 
 class Tickets:
-    """Holds skipped requests, and sends them if no URL returns their content in this run.
+    """Holds skipped requests, and sends them if no URL returns their content in this run. Remembers what failed.
 
     A request is dropped once a URL has returned its content. When the spider is idle, one request is sent for each
-    document that is still missing. When the spider is idle again, the other requests are sent. Also remembers what
-    failed: URLs and hosts, and the reasons for skips that a recheck proved wrong.
+    document that is still missing. When the spider is idle again, the other requests are sent.
     """
 
     def __init__(self, neardup: NearDup) -> None:
@@ -225,10 +214,7 @@ class Tickets:
         self._count -= len(self._waiting.pop(document, ()))
 
     def put_back(self) -> None:
-        """Put all requests back into the queue of a paused job, to hold them again in the next session.
-
-        Without JOBDIR, drop them.
-        """
+        """Put all requests back into the queue of a paused job, which holds them again; without JOBDIR, drop them."""
         if job_dir(self._neardup.crawler.settings):
             for request, size in chain.from_iterable(self._waiting.values()):
                 self._crawl(request, size)
@@ -281,8 +267,7 @@ class Tickets:
     def is_doubted(self, request: Request, advice: Advice) -> bool:
         """Return whether a request is sent against advice: a recheck proved it wrong, or this request is a recheck.
 
-        The share of rechecks is NEARDUP_RECHECK or, if it is larger, that of the advice. If NEARDUP_RECHECK is 0, no
-        request is a recheck.
+        The share of rechecks is NEARDUP_RECHECK or, if that is not 0, that of the advice if it is larger.
         """
         relation = advice.rule and advice.rule.relation
         reason = repr((relation.sites, relation.shape) if relation else advice.url)  # the rule, or the original
