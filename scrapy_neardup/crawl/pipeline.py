@@ -119,7 +119,7 @@ class NearDupPipeline:
         in_hand, claim = self._pages.take(item), None
         try:
             document = await self._document(item, in_hand)
-            if document and (document.lines or document.site):
+            if document and (document.has_tokens or document.site):
                 claim = await self._claim(document, in_hand)
             else:
                 self.neardup.count("no_text")
