@@ -170,33 +170,35 @@ class NearDupPipeline:
 
         Also count rescued dead links, and wrong skips that a recheck found.
         """
-        document, is_by_run = (claim.match or claim).signature, self._config.revisit == "keep"
+        document = (claim.match or claim).signature
         is_further, is_again = bool(page and page.given), bool(page and document in page.given)
         ticket = page.ticket if page and not is_further else NO_TICKET  # which concerns the first item
         if page:
             page.given.add(document)
-        is_stand_in = ticket.reason == AFTER_ALL or bool(ticket.dead_link)
-        if claim.match and (is_by_run or is_stand_in):
-            await self._adjust_to_run(claim, document, is_by_run=is_by_run, is_stand_in=is_stand_in)
+        if claim.match:
+            await self._adjust_to_run(claim, document, ticket)
         if claim.match and ticket.dead_link:
             dead = await self.neardup.ask(self.neardup.dedup.store.resolve, ticket.dead_link)
             if dead and dead.signature is document:
                 self.neardup.count("dead_links/rescued")
         if ticket.reason == RECHECK and claim.verdict.status == "unique":
             self.neardup.tickets.fail(ticket)
-        if is_again and not is_by_run:  # a text twice on one page is no revisit
+        if is_again and self._config.revisit != "keep":  # a text twice on one page is no revisit
             claim.verdict = replace(claim.verdict, status="duplicate")
         if page and is_further and page.has(claim.document):
             claim.verdict = replace(claim.verdict, changed=False)
             page.gives_many = page.gives_many or not is_again
 
-    async def _adjust_to_run(self, claim: Claim, document: Signature, *, is_by_run: bool, is_stand_in: bool) -> None:
+    async def _adjust_to_run(self, claim: Claim, document: Signature, ticket: Ticket) -> None:
         """Make the first item of the run that repeats a held document a revisit, and further ones duplicates.
 
         With another NEARDUP_REVISIT than "keep", only what was fetched in place of an original becomes a revisit. It
         takes the place of the original if the original's own URL was not the last to return the content.
         """
-        deliveries = self.neardup.dedup.deliveries
+        deliveries, is_by_run = self.neardup.dedup.deliveries, self._config.revisit == "keep"
+        is_stand_in = ticket.reason == AFTER_ALL or ticket.dead_link is not None
+        if not (is_by_run or is_stand_in):
+            return
         # An item of a preferred host is not dropped for an item of another host.
         by_own_host = is_by_run and claim.document.url in self.neardup.dedup.matcher.preference
         ask = partial(self.neardup.ask, partial(deliveries.is_delivered, document, by_own_host=by_own_host))
