@@ -270,6 +270,19 @@ def test_runs_of_which_one_code_is_made_are_not_both_taken(
     assert other.hold_run("run")
 
 
+def test_rows_that_are_dropped_together_write_a_list_once(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    rows = [document(n, 11) for n in range(1, 61)]
+    backend.write(rows)
+    backend.flush(wait=True)
+    server.tell("CONFIG", "RESETSTAT")
+    backend.write([document(99, 11)], rows[:40:2])
+    backend.flush(wait=True)
+    written = server.tell("INFO", "commandstats")["cmdstat_set"]["calls"]
+    assert find(backend, 11, 60) == of(*rows[1:40:2], *rows[40:], document(99, 11))
+    assert written <= 2
+
+
 # News
 
 

@@ -116,6 +116,9 @@ class Backend(Protocol):
     def size(self, kind: str) -> int:
         """Return the number of documents, without those that are pending, or of visits of URLs."""
 
+    def writers(self) -> set[int]:
+        """Return the codes of the runs that have documents, without those that are not yet written."""
+
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
 

@@ -127,6 +127,11 @@ def _add(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> None
 def _add_runs(store: Store, runs: list[Run]) -> None:
     """Write records of runs that are new or changed, except for runs that are alive in this store."""
     known, backend = store.session.runs, store.backend
+    codes = {records.code(run): run for run in known}
+    for run in runs:
+        if (rival := codes.setdefault(records.code(run.id), run.id)) != run.id:
+            why = f"the runs {rival!r} and {run.id!r} have one code, so no store can have both"
+            raise ValueError(f"{why}; import it into another store or NEARDUP_NAMESPACE")
     held = [run for run in runs if _merged(run, known.get(run.id)) != known.get(run.id) and backend.hold_run(run.id)]
     try:
         store.session.update_runs(backend.get(f"{RUN}/{run.id}" for run in held))

@@ -20,11 +20,11 @@ import numpy as np
 
 from ..fingerprints.hashes import hash_text
 from ..progress import watched
-from . import is_server, namespaces, opened_backend, records
+from . import is_server, named, namespaces, opened_backend, records
 from .interface import Entry, StoreError
 from .local import database
 from .local.stored_index import files_of, fits
-from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT
+from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
@@ -114,9 +114,12 @@ class Survey:
 
 
 def verify(address: str) -> Survey:
-    """Verify all rows of a store. Raise StoreError if it can't be opened, or is not a store of this package."""
+    """Verify all rows of a store. Raise StoreError if it can't be opened, or is not a store of this version."""
     survey = Survey()
-    (_verify_server if is_server(address) else _verify_file)(address, survey)
+    try:
+        (_verify_server if is_server(address) else _verify_file)(address, survey)
+    except FormatError as error:
+        raise StoreError(f"store {named(address)!r} does not fit: {error}") from error
     return survey
 
 
@@ -129,6 +132,8 @@ def _records(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
                 if not (records.is_key(key) and isinstance(value, bytes)):
                     raise ValueError("a store has no such row")
                 records.check(key, record := records.load(key, value))
+        except FormatError:
+            raise
         except DAMAGE as error:
             record = error
         yield key, record

@@ -77,6 +77,9 @@ class MemoryBackend:
     def _counted(self, kind: str) -> list[str]:
         return [key for key in self._rows if key.startswith(f"{kind}/") and key < _NAMED]
 
+    def writers(self) -> set[int]:
+        return set()
+
     def count(self, key: int) -> int:
         return self.index.count(key)
 

@@ -161,6 +161,15 @@ class SqliteBackend(MemoryBackend):
                 self._db.execute("COMMIT")
         return super().size(kind) + int(stored) - len(waiting)
 
+    def writers(self) -> set[int]:
+        found, key = set(), 0
+        query = f'SELECT key FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT 1'
+        with store_errors(self.name, "read"):
+            while row := self._db.execute(query, (key, database.COUNTED[DOCUMENT][1])).fetchone():
+                found.add(row[0] >> 32)
+                key = (row[0] >> 32) + 1 << 32
+        return found
+
     # Writing
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:

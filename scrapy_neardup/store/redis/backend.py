@@ -101,6 +101,15 @@ class RedisBackend(Server):
         [names] = self.run(["call", "HGETALL", self.key("names")])
         return {run.decode(): code for code, run in zip(names[::2], names[1::2], strict=True)}
 
+    def writers(self) -> set[int]:
+        with store_errors(self.name):
+            return {int.from_bytes(code, "big") for code in self._last()}
+
+    def _last(self) -> dict[bytes, int]:
+        """Return the highest number of the documents of each run, by the code of the run."""
+        [last] = self.run(["call", "HGETALL", self.key("last")])
+        return dict(zip(last[::2], map(int, last[1::2]), strict=True))
+
     def _key(self, place: bytes) -> str:
         """Return the key of the row at a place. Raise ValueError if its run is unknown."""
         at = int.from_bytes(place, "big", signed=True)
@@ -113,8 +122,9 @@ class RedisBackend(Server):
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
             if kind == DOCUMENT:
+                last = self._last()
                 for name in [run] if run else sorted(self.names()):
-                    yield from self._scan_run(name)
+                    yield from self._scan_run(name, last.get(code(name), -1) + 1)
             elif kind == VISIT:
                 pairs = chain(self._pairs("visit"), self._pairs("name"))
                 yield from (Row(self._key(place), value) for place, value in pairs)
@@ -129,9 +139,7 @@ class RedisBackend(Server):
             [[cursor, pairs]] = self.run(["call", "HSCAN", self.key(name), cursor or b"0", "COUNT", AT_ONCE])
             yield from zip(pairs[::2], pairs[1::2], strict=True)
 
-    def _scan_run(self, run: str) -> Iterator[Row]:
-        [last] = self.run(["call", "HGET", self.key("last"), code(run)])
-        end = int(last or -1) + 1
+    def _scan_run(self, run: str, end: int) -> Iterator[Row]:
         yield from (row for row in self._rows_at(_place(run, number) for number in range(end)) if not row.is_pending)
         for place, (_, _, value, *_) in [*self.held.items()]:
             if place[:CODE] == code(run) and place >= _place(run, end):
