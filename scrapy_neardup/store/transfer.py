@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
 from ..signature import Signature, Visit
-from . import opened_backend, records
+from . import open_backend, records
 from .interface import Entry
 from .records import DAMAGE, DOCUMENT, FIELDS, HOST, RUN, VISIT, Record, Run
 from .store import Store
@@ -40,7 +40,7 @@ class Imported:
 @contextmanager
 def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
     """Open a store for a `with` block, and yield an iterator of its lines."""
-    with opened_backend(address, namespace, writes=False) as backend:
+    with closing(open_backend(address, namespace, writes=False)) as backend:
         yield _exported(Store(backend, (), run=None))
 
 
@@ -76,7 +76,7 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
         raise ValueError("it is not an export: the first row must have the type 'store'")
     schemes, rows = records.merged(head, {})["schemes"], _read(lines)
     first = [*islice(rows, chunk)]  # read first, so that invalid input creates no store
-    with opened_backend(address, namespace, writes=True) as backend:
+    with closing(open_backend(address, namespace, writes=True)) as backend:
         store, counts = Store(backend, (), run=None), Imported()
         store.session.agree(schemes, writes=True)
         for some in chain([first], iter(lambda: [*islice(rows, chunk)], [])):

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..fingerprints.hashes import hash_text
 from ..progress import watched
-from . import is_server, named, namespaces, opened_backend, records
+from . import is_server, named, namespaces, open_backend, records
 from .interface import Entry, StoreError
 from .local import database
 from .local.stored_index import files_of, fits
@@ -208,7 +208,7 @@ def _verify_server(address: str, survey: Survey) -> None:
     survey.read["namespaces"] = len(names)
     for name in names:
         survey.begin(name)
-        with opened_backend(address, name, writes=False) as backend:
+        with closing(open_backend(address, name, writes=False)) as backend:
             _verify_namespace(backend, survey)
 
 

@@ -16,7 +16,7 @@ class MemoryBackend:
     """A back end with its rows in a dictionary. The rows are lost when the process ends."""
 
     name = "in memory"
-    is_remote = False
+    is_remote = hears_documents = False
 
     def __init__(self) -> None:
         self.index = RowIndex()
@@ -122,7 +122,7 @@ class MemoryBackend:
     def describe(self) -> dict[str, object]:
         return {}
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         self.index.end()
 
     # What is needed only for a file

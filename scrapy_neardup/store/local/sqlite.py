@@ -69,7 +69,7 @@ class SqliteBackend(MemoryBackend):
                 while self._read_news()[1]:
                     pass
         except BaseException:
-            self.abandon()
+            self.close()
             raise
 
     # Rows
@@ -295,7 +295,7 @@ class SqliteBackend(MemoryBackend):
             with closing(open_database(self.name, self._table, writes=True, check=False)) as db:
                 shrink(db)
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         self._meeting.discard(self)
         if self._writer:
             self._writer.close()
@@ -303,7 +303,7 @@ class SqliteBackend(MemoryBackend):
         self._db.close()
         for run in list(self._locks):
             self.release_run(run)
-        super().abandon()
+        super().close()
 
 
 def _joined(*rows: Iterable[Row]) -> list[Row]:
