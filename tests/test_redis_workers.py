@@ -110,7 +110,7 @@ def test_run_that_died_is_ended_by_those_that_live(server: Server, monkeypatch: 
         keep(one, 1)
         other.store.refresh()
         assert keep(other, 1, site="b") == ["duplicate"]
-        one.store.backend.abandon()
+        one.store.backend.close()
         let_lapse(server, one)
         for _ in range(dead.LOOKS):
             other.store.refresh()
@@ -138,7 +138,7 @@ def test_what_a_dead_run_loses_is_not_met_while_it_is_erased(
 
         statuses: list[str] = []
         assert [visit(1, dead_run), visit(2)] == ["unique", "duplicate"]
-        dead_run.store.backend.abandon()
+        dead_run.store.backend.close()
         let_lapse(server, dead_run)
         monkeypatch.setattr(dead, "erase", erase)
         with Deduplicator.open(server.address):
