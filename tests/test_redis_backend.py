@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import Any
@@ -154,7 +155,7 @@ def test_restart_of_a_server_that_lost_all(server: Server, open_at: Opens, caplo
     reached(backend)
     assert caplog.text.count("lost this run") >= 1
     assert [find(other, value) for value in (11, 12, 13)] == [[each.key] for each in rows]
-    [row] = other.find([Question({key_of(13): 1})])[0].rows[key_of(13)]
+    [row] = other.find([Question(array("Q", [key_of(13)]), 1)])[0].rows[key_of(13)]
     assert row.is_pending
     backend.write(rows[2:])
     backend.flush(wait=True)

@@ -44,20 +44,27 @@ random.Random(seed).shuffle(order)
 dedup = Deduplicator.open(address, unclean_run=unclean)
 with open(path, "a", buffering=1) as feed:
     pending = []
-    for number, copy in order:
-        claim = dedup.claim(Document(f"http://{copy}.example/{number}", edited(text(number), 9 * copy)))
-        pending.append((number, claim))
-        if len(pending) > 4:  # as items are on their way through later pipelines
-            done, claim = pending.pop(0)
-            if claim.verdict.status == "unique":
-                feed.write(f"{done}\\n")
-            claim.commit()
-            if number % 7 == 0:
-                dedup.flush()
-    for done, claim in pending:
+
+    def commit_one():
+        done, claim = pending.pop(0)
         if claim.verdict.status == "unique":
             feed.write(f"{done}\\n")
         claim.commit()
+
+    for number, copy in order:
+        document = Document(f"http://{copy}.example/{number}", edited(text(number), 9 * copy))
+        claim = dedup.try_claim(document)
+        if claim.is_early and not claim.rival:  # while an item waits for another process, those before it go on
+            while pending:
+                commit_one()
+            claim = dedup.claim(document)
+        pending.append((number, claim))
+        if len(pending) > 4:  # as items are on their way through later pipelines
+            commit_one()
+            if number % 7 == 0:
+                dedup.flush()
+    while pending:
+        commit_one()
 dedup.close()
 print("closed", flush=True)
 """

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
@@ -12,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import link, names, signature, until
+from forks import Talk
+from helpers import link, names, signature, talking, until
 from store_kinds import ROOT, URL, Place, commit, held, on_disk, wait_for
 
 from scrapy_neardup.signature import Visit
@@ -35,23 +34,18 @@ with Place(sys.argv[1]).opened() as store:
 
 
 @pytest.fixture
-def living(place: Place) -> Iterator[subprocess.Popen[str]]:
+def living(place: Place) -> Iterator[Talk]:
     """Run another process on the store; it holds `a`, and `b` once it is sent a line."""
-    command = [sys.executable, "-c", LIVING, place.address]
-    with subprocess.Popen(command, cwd=Path(__file__).parent, stdin=-1, stdout=-1, text=True) as process:
+    with talking(LIVING, place.address) as process:
         yield process
-        process.kill()
 
 
-def said(process: subprocess.Popen[str]) -> str:
-    assert process.stdout
+def said(process: Talk) -> str:
     return process.stdout.readline().strip()
 
 
-def say(process: subprocess.Popen[str]) -> None:
-    assert process.stdin
-    process.stdin.write("\n")
-    process.stdin.flush()
+def say(process: Talk) -> None:
+    print(file=process.stdin)
 
 
 # Runs without a record, or with the code of another
@@ -166,7 +160,7 @@ def test_documents_of_a_run_that_dies_are_let_go_of_by_the_others(place: Place) 
 # Runs that live
 
 
-def test_documents_of_a_living_process_are_seen_and_stay(place: Place, living: subprocess.Popen[str]) -> None:
+def test_documents_of_a_living_process_are_seen_and_stay(place: Place, living: Talk) -> None:
     run = said(living)
     for options in ({"run": None}, {}, {"unclean_run": "keep"}):
         with place.opened(**options) as store:

@@ -9,7 +9,6 @@ from contextlib import closing
 from types import ModuleType
 
 from ..detectors.detector import Detector
-from ..progress import watched
 from .interface import Backend, Selection, StoreError
 from .local import database
 from .local.memory import MemoryBackend
@@ -93,6 +92,6 @@ def compact(address: str) -> None:
     """Give unused space of a file back to the system. Other processes may use the store meanwhile."""
     from .local.sqlite import SqliteBackend
 
-    for namespace in watched(names := [] if is_server(address) else namespaces(address), "namespaces", len(names)):
+    for namespace in [] if is_server(address) else namespaces(address):
         with closing(SqliteBackend(address, namespace=namespace)) as backend:
             backend.compact()

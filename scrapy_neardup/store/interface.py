@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 from ..detectors.detector import Detector
 from ..fingerprints.record import SIMHASH
-from ..index.kinds import Equal, Index, Near
+from ..index.kinds import NEWEST, Equal, Index, Near
 from ..signature import Signature
 from .records import DOCUMENT, Postings, Record
 
@@ -52,7 +54,7 @@ class Entry(NamedTuple):
 
     key: str
     record: Record
-    postings: Postings = Postings()
+    postings: Postings = Postings(array("Q"))
     keeps_place: bool = False
     """True if the row exists and keeps its postings. Other processes get no news of such a change."""
 
@@ -60,8 +62,9 @@ class Entry(NamedTuple):
 class Question(NamedTuple):
     """A lookup by keys and by SimHash distance."""
 
-    keys: Mapping[int, int]
-    """The keys, each with its maximum number of rows to return. If more rows exist, the newest are returned."""
+    keys: array[int]
+    most: int = NEWEST
+    """The maximum number of rows to return for each key. If more rows exist, the newest are returned."""
     simhash: int | None = None
     distance: int = 0
     """The maximum Hamming distance from `simhash`. If more than `NEWEST` rows exist, the nearest are returned."""
@@ -175,19 +178,22 @@ class Lookup:
         self.schemes = {detector.name: detector.scheme for detector in detectors}
         indexes = {detector.name: detector.index() for detector in detectors}
         self._newest = {n: each.newest for n, each in indexes.items() if isinstance(each, Equal)}
+        self._most = max(self._newest.values(), default=0)
         self._distance = next((each.distance for each in indexes.values() if isinstance(each, Near)), None)
         self.own: dict[str, Index[Any]] = {n: e for n, e in indexes.items() if not isinstance(e, (Equal, Near))}
         """The indexes in RAM, by name of the detector."""
 
     def question(self, signature: Signature) -> Question:
         """Return the lookup of documents that resemble this one, for the back end."""
-        asked = signature.keys
-        keys = {key: newest for name, newest in self._newest.items() for key in asked.get(name, ())}
-        return Question(keys, None if self._distance is None else signature.simhash, self._distance or 0)
+        keys = signature.index_keys
+        if self.own:  # their keys are not looked up
+            keys = array("Q", chain.from_iterable(signature.keys.get(name, ()) for name in self._newest))
+        return Question(keys, self._most, None if self._distance is None else signature.simhash, self._distance or 0)
 
     def proposed(self, name: str, signature: Signature, found: Found) -> list[Row]:
         """Return the rows in `found` that the detector `name` proposes, each once."""
-        rows = [row for key in signature.keys.get(name, ()) for row in found.rows.get(key, ())]
+        newest = self._newest.get(name, 0)
+        rows = [row for key in signature.keys.get(name, ()) for row in found.rows.get(key, ())[-newest:]]
         if name == SIMHASH and name not in self._newest:
             rows = found.near
         return [*{row.key: row for row in rows if row.key.startswith(DOCUMENT)}.values()]  # an index may be damaged

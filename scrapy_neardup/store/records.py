@@ -19,7 +19,8 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
@@ -70,7 +71,7 @@ class FormatError(ValueError):
 class Postings(NamedTuple):
     """The values by which the index finds a row."""
 
-    keys: Sequence[int] = ()
+    keys: array[int]
     """64-bit keys with well-mixed bits."""
     simhash: int | None = None
 
@@ -215,18 +216,20 @@ def index_key(kind: str, name: str) -> int:
     return spread(hash_text(name) ^ salt(kind))
 
 
-def page_keys(url: str | None, *, label: bool, sample: bool) -> list[int]:
+def page_keys(url: str | None, *, label: bool, sample: bool) -> array[int]:
     """Return the keys of a document that its URL gives: of its page and its host."""
-    if not url:
-        return []
-    of_page = [index_key("page", canonical_url(url))] if label else []
-    return [*of_page, index_key("host", host(url))] if sample else of_page
+    keys = array("Q")
+    if url and label:
+        keys.append(index_key("page", canonical_url(url)))
+    if url and sample:
+        keys.append(index_key("host", host(url)))
+    return keys
 
 
-def visit_keys(visit: Visit) -> list[int]:
+def visit_keys(visit: Visit) -> array[int]:
     """Return the keys of a visit as it is stored. That of a document's own URL, of one run with it, needs none."""
     run, own = run_of(visit.at), not (visit.url or visit.name)
-    keys = [] if own and run_of(visit.target or "") == run else [index_key("run", run)]
+    keys = array("Q", [] if own and run_of(visit.target or "") == run else [index_key("run", run)])
     if visit.target and not own:
         keys.append(index_key("mirrors" if visit.is_copy else "links", visit.target))
     return keys
@@ -236,11 +239,9 @@ def postings(record: Record) -> Postings:
     """Return the postings of a record. They are empty unless the record is a document or a visit."""
     if isinstance(record, Signature):
         # Also those of a detector with an index in RAM, although they are never looked up.
-        keys = [key for keys in record.keys.values() for key in keys]
-        return Postings(keys + page_keys(record.url, label=bool(record.label), sample=record.sample), record.simhash)
-    if isinstance(record, Visit):
-        return Postings(visit_keys(record))
-    return Postings()
+        keys = record.index_keys + page_keys(record.url, label=bool(record.label), sample=record.sample)
+        return Postings(keys, record.simhash)
+    return Postings(visit_keys(record) if isinstance(record, Visit) else array("Q"))
 
 
 # Bytes

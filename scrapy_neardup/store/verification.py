@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from ..fingerprints.hashes import hash_text
-from ..progress import watched
 from . import is_server, named, namespaces, open_backend, records
 from .interface import Entry, StoreError
 from .local import database
@@ -156,7 +155,7 @@ def _verify_file(address: str, survey: Survey) -> None:
             survey.note(f"the file: SQLite says {said}", "rows of it may be lost: see what follows")
         for name, table in tables.items():
             survey.begin(name)
-            for key, record in _records(watched(_rows_of_file(db, table), "rows")):
+            for key, record in _records(_rows_of_file(db, table)):
                 has_place = records.kind_of(key) in (DOCUMENT, VISIT) and records.is_key(key)
                 survey.add(key, record, f" (its key in the file is {records.place(key)})" if has_place else "")
             survey.compare()
@@ -213,7 +212,7 @@ def _verify_server(address: str, survey: Survey) -> None:
 
 
 def _verify_namespace(backend: Any, survey: Survey) -> None:
-    rows = _records(watched(_rows_of_server(backend), "rows"))
+    rows = _records(_rows_of_server(backend))
     while some := [*islice(rows, AT_ONCE)]:
         for key, record in some:
             survey.add(key, record)

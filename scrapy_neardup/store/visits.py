@@ -9,6 +9,7 @@ the same again, as the same spider, writes the time and leaves the rest, so that
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -94,7 +95,7 @@ class Visits:
     def _to(self, document: Signature, most: int = MANY) -> dict[str, Visit]:
         """Return the visits of a document by key."""
         keys = index_key("links", document.id), index_key("mirrors", document.id)
-        [found] = self._backend.find([Question(dict.fromkeys(keys, most))])
+        [found] = self._backend.find([Question(array("Q", keys), most)])
         key, own = visit_key(document.url or ""), self._read(visit_key(document.url or ""))
         visits = {key: own} if document.url and own else {}
         visits |= {row.key: self._load(row) for row in _visits(chain.from_iterable(found.rows.values()))}
@@ -105,7 +106,7 @@ class Visits:
 
         Some come several times.
         """
-        [found] = self._backend.find([Question({index_key("run", run): MANY})])
+        [found] = self._backend.find([Question(array("Q", [index_key("run", run)]), MANY)])
         listed = [row.key for row in _visits(found.rows.pop(index_key("run", run), ()))]
         # The visits of the own URLs of its documents are not listed.
         urls = (self._held(row).url for row in self._backend.scan(DOCUMENT, run))
@@ -126,7 +127,7 @@ class Visits:
 
     def _counted(self, id: str) -> int:
         key = index_key("mirrors", id)
-        [found] = self._backend.find([Question({key: 2 * FEW})])  # some are found several times
+        [found] = self._backend.find([Question(array("Q", [key]), 2 * FEW)])  # some are found several times
         visits = {row.key: self._load(row) for row in _visits(found.rows.get(key, ()))}
         if len(visits) > FEW:
             return self._backend.count(key)

@@ -180,9 +180,8 @@ class RedisBackend(Server):
         for at, place in zip(reversed(hits[::2]), reversed(hits[1::2]), strict=True):
             if place in rows:
                 found.setdefault(keys[at], []).append(rows[place])
-        for key, most in question.keys.items():
-            if most > MANY:
-                found[key] = [*self._rows_at(self._places(key))][-most:]
+        for key in keys if question.most > MANY else ():
+            found[key] = [*self._rows_at(self._places(key))][-question.most :]
         near = [rows[place] for place in sorted(nearest) if place in rows]
         return Found(found, near, bool(is_held), _packed(keys) + lasts)
 
@@ -283,7 +282,7 @@ def _packed(keys: Sequence[int]) -> bytes:
 def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
     keys, simhash = entry.postings
-    return place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
+    return place(entry.key), _packed(keys), b"" if simhash is None else pack(">Q", simhash)
 
 
 def _deletion(entry: Entry) -> Operation:
@@ -302,7 +301,7 @@ def _asked(question: Question, hold: Operation | None) -> list[Any]:
         simhash = pack(">Q", question.simhash)
         values, flipped = unpack(">4H", simhash), _flips(question.distance)
         blocks = b"".join([pack(">BH", block, values[block] ^ bits) for block, bits in flipped])
-    newest = bytes([most if most <= MANY else 0 for most in question.keys.values()])
+    newest = bytes([question.most if question.most <= MANY else 0]) * len(question.keys)
     return [_packed([*question.keys]), newest, blocks, simhash, question.distance, hold[1:] if hold else False]
 
 
