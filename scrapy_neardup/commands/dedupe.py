@@ -129,7 +129,7 @@ class Job:
     def take(self, rows: Sequence[Row], made: Signed) -> None:
         """Decide on a batch of rows."""
         documents, records = made
-        claims = self._dedup.claim_all([*filter(None, documents)], records)
+        claims = iter(self._dedup.decide([*filter(None, documents)], records))
         for row, document in zip(rows, documents, strict=True):
             self.rows += 1
             if document is None or self._is_kept(row, next(claims)):
@@ -142,7 +142,6 @@ class Job:
         self.documents += claim.signature.head.tokens > 0
         self.located += claim.signature.url is not None
         self._nowhere += claim.signature.url is None and bool(claim.signature.facts)
-        claim.commit()
         if claim.match and self._is_dropped(claim):
             self._write_report(name, claim)
             return False
