@@ -59,16 +59,16 @@ class Place:
         assert made.hold_run(run)
         return made
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         while self._opened:
-            self._opened.pop().abandon()
+            self._opened.pop().close()
 
 
 @pytest.fixture(params=BACKENDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     place = Place(BACKENDS[request.param](tmp_path, uuid4().hex))
     yield place
-    place.abandon()
+    place.close()
 
 
 each_lasting = pytest.mark.parametrize("place", LASTING, indirect=True)
@@ -436,7 +436,7 @@ def test_what_was_flushed_a_new_back_end_sees(place: Place) -> None:
     one.write(rows)
     one.write([Entry(f"run/{RUN}", Run(RUN, 5.0))])
     one.flush(wait=True)
-    place.abandon()
+    place.close()
     two = place.open()
     assert keys_of(two.scan("document")) == of(*rows)
     assert find(two, 7, 16) == of(*rows[-16:])

@@ -96,6 +96,8 @@ class Backend(Protocol):
     """The path or address of the store, without passwords."""
     is_remote: bool
     """True if the back end is a server. Other processes see this process's pending documents only on a server."""
+    hears_documents: bool
+    """True if the news of a server are to include new documents, as those of a file always do."""
 
     def get(self, keys: Iterable[str]) -> list[Row]:
         """Return the rows that exist under these keys, in any order."""
@@ -118,6 +120,9 @@ class Backend(Protocol):
 
     def size(self, kind: str) -> int:
         """Return the number of documents, without those that are pending, or of visits of URLs."""
+
+    def writers(self) -> set[int]:
+        """Return the codes of the runs that have documents, without those that are not yet written."""
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
@@ -143,7 +148,7 @@ class Backend(Protocol):
     def news(self) -> tuple[list[Row], bool]:
         """Return rows that were written since the last call, and whether more remain.
 
-        A server returns only rows of runs and hosts, and also of documents if it was opened with `hears_documents`.
+        A server returns only rows of runs and hosts, and of documents if `hears_documents` was set before.
         """
 
     def hold_run(self, run: str) -> bool:
@@ -161,7 +166,7 @@ class Backend(Protocol):
     def describe(self) -> dict[str, object]:
         """Return figures about the back end by name, such as sizes in bytes."""
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         """Close the back end at once, as if the process died. Unflushed rows are lost."""
 
 

@@ -64,6 +64,10 @@ _OF_VISIT = 1 << 63  # set in the hashes of visits, which tells their places fro
 _OF_NAME = 1 << 62  # set in the hashes of names, and not in those of URLs, which are counted
 
 
+class FormatError(ValueError):
+    """The store is of another version of the package."""
+
+
 class Postings(NamedTuple):
     """The values by which the index finds a row."""
 
@@ -331,7 +335,7 @@ READERS = {DOCUMENT: _document, VISIT: _visit, HOST: _host, RUN: _run, META: lam
 def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict[str, Any]:
     """Return the record of a store with these schemes added. `stored` is its present record; None for a new store.
 
-    Raise ValueError if `stored` is damaged, has another format, or has another scheme for one of the names.
+    Raise FormatError if it has another format, ValueError if it is damaged, or has another scheme for one of the names.
     """
     try:
         format = int(stored["format"]) if stored else FORMAT
@@ -341,7 +345,7 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
         raise ValueError(f"its record of schemes is damaged: {stored!r:.80}") from error
     if format != FORMAT:
         advice = "begin another store with NEARDUP_STORE, or use the version that wrote this one"
-        raise ValueError(f"its format is {format}, of another version; allowed is {FORMAT}; {advice}")
+        raise FormatError(f"its format is {format}, of another version; allowed is {FORMAT}; {advice}")
     for name, scheme in known.items():
         if schemes.get(name, scheme) != scheme:
             raise ValueError(

@@ -73,6 +73,7 @@ class Store:
         """The pending documents of this process, each with its entry in the back end."""
         self.lookup = Lookup(detectors)
         self.backend, self.is_remote = backend, backend.is_remote
+        backend.hears_documents = bool(self.lookup.own)
         self.session = Session(backend, self.lookup.schemes)
         self.urls = Visits(backend, self.session, self.held)
         self.resolve = self.urls.resolve
@@ -91,7 +92,7 @@ class Store:
         try:
             self._begin(run, writer)
         except BaseException:
-            backend.abandon()
+            backend.close()
             raise
 
     def _begin(self, run: str | None, writer: str) -> None:
@@ -470,7 +471,7 @@ class Store:
                 self.backend.flush(wait=True)
             self.backend.release_run(self.run)
         finally:
-            self.backend.abandon()
+            self.backend.close()
 
 
 def _moment(signature: Signature) -> tuple[float, str]:

@@ -16,7 +16,7 @@ class MemoryBackend:
     """A back end with its rows in a dictionary. The rows are lost when the process ends."""
 
     name = "in memory"
-    is_remote = False
+    is_remote = hears_documents = False
 
     def __init__(self) -> None:
         self.index = RowIndex()
@@ -74,6 +74,9 @@ class MemoryBackend:
     def _counted(self, kind: str) -> list[str]:
         return [key for key in self._rows if key.startswith(f"{kind}/") and key < _NAMED]
 
+    def writers(self) -> set[int]:
+        return set()
+
     def count(self, key: int) -> int:
         return self.index.count(key)
 
@@ -116,7 +119,7 @@ class MemoryBackend:
     def describe(self) -> dict[str, object]:
         return {}
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         self.index.end()
 
     # What is needed only for a file
