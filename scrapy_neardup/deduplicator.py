@@ -200,12 +200,11 @@ class Deduplicator:
         Their lookups are made together. `records` are the records of the documents if `signer` has made them before.
         """
         self.foresee(documents, records)
-        return [self._new(document) or self._decided(document) for document in documents]
-
-    def _decided(self, document: Document) -> Claim:
-        claim = self.claim(document)
-        claim.commit()
-        return claim
+        claims: list[Claim] = []
+        for document in documents:
+            claims.append(self._new(document) or self.claim(document))
+            claims[-1].commit()
+        return claims
 
     def _new(self, document: Document) -> Claim | None:
         """Commit a foreseen document that nothing resembles, and whose URL is unknown. Return None for any other."""

@@ -1,6 +1,6 @@
 /* Find rows in a sorted array of entries. An entry is a posting of 36 bits and a slot of 28: see index/row_index.py. */
 
-enum { SLOT_BITS = 28, BLOCK_BITS = 16, BLOCKS = 4, REST_BITS = 45, CROWD = 1024, PART_BITS = 3 };
+enum { SLOT_BITS = 28, BLOCK_BITS = 16, BLOCKS = 4, REST_BITS = 45, CROWD = 1024 };
 
 static const uint64_t NEAR = UINT64_C(1) << 63, SLOT = (UINT64_C(1) << SLOT_BITS) - 1;
 
@@ -17,7 +17,6 @@ typedef struct {
     Py_ssize_t all, slots; /* their numbers */
     Hit *hits;
     Py_ssize_t count, room;
-    Py_ssize_t edges[(1 << PART_BITS) + 1]; /* the places of the first entries with each value of their first bits */
 } Search;
 
 /* Return the place of the first entry from `start` to `end` that is not below a value. */
@@ -31,25 +30,6 @@ static Py_ssize_t bisect(const void *entries, Py_ssize_t start, Py_ssize_t end, 
             end = middle;
     }
     return start;
-}
-
-/* Return the place of the first entry that is not below a value. It is sought around the place where it is if entries
-are spread evenly, since most places between them are not in the processor's cache. */
-static Py_ssize_t locate(const Search *search, uint64_t value)
-{
-    int part = (int)(value >> (64 - PART_BITS));
-    Py_ssize_t start = search->edges[part], end = search->edges[part + 1], step = 16;
-    Py_ssize_t at = start + (Py_ssize_t)((uint64_t)(end - start) * (value << PART_BITS >> 32) >> 32);
-    if (at < end && load(search->entries, at) < value) {
-        for (start = at; end - start > step && load(search->entries, start + step) < value; step *= 2)
-            start += step;
-        end = end - start > step ? start + step : end;
-    } else {
-        for (end = at; end - start > step && load(search->entries, end - step) >= value; step *= 2)
-            end -= step;
-        start = end - start > step ? end - step : start;
-    }
-    return bisect(search->entries, start, end, value);
 }
 
 /* Return the number of bits that are 1. */
@@ -138,10 +118,10 @@ static int find_posting(Search *search, const Probe *asked)
 {
     const void *entries = search->entries;
     uint64_t rest = asked->posting & NEAR ? (UINT64_C(1) << REST_BITS) - 1 : SLOT, last = asked->posting | rest;
-    Py_ssize_t start = locate(search, asked->posting & ~rest), end;
+    Py_ssize_t start = bisect(entries, 0, search->all, asked->posting & ~rest), end;
     if (start == search->all || load(entries, start) > last)
         return 1; /* most keys are not found */
-    end = locate(search, last); /* no level is so full that it has this slot */
+    end = bisect(entries, start, search->all, last); /* no level is so full that it has this slot */
     return (asked->posting & NEAR ? find_near : find_key)(search, asked, start, end);
 }
 
@@ -204,11 +184,8 @@ static PyObject *find(PyObject *Py_UNUSED(module), PyObject *args)
     unsigned long long nearest;
     if (!PyArg_ParseTuple(args, "y*y*O!K", &entries, &simhashes, &PyList_Type, &questions, &nearest))
         return NULL;
-    Search search = {entries.buf, simhashes.buf, entries.len / 8, simhashes.len / 8, NULL, 0, 0, {0}};
+    Search search = {entries.buf, simhashes.buf, entries.len / 8, simhashes.len / 8, NULL, 0, 0};
     int goes_on = 1;
-    for (uint64_t part = 1; part < 1 << PART_BITS; part++)
-        search.edges[part] = bisect(entries.buf, search.edges[part - 1], search.all, part << (64 - PART_BITS));
-    search.edges[1 << PART_BITS] = search.all;
     for (Py_ssize_t at = 0; goes_on && at < PyList_Size(questions); at++)
         goes_on = find_all(&search, PyList_GetItem(questions, at), (Probe){.question = (uint64_t)at}, nearest);
     const char *made = (const char *)search.hits;
