@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from scrapy_neardup.quality.evaluation import Outcome, decide
+from scrapy_neardup.document import Document
+from scrapy_neardup.quality import Outcome, decide
 from scrapy_neardup.settings import Config
 from scrapy_neardup.text.tokens import tokenize
 
@@ -92,8 +93,8 @@ STORIES = pytest.mark.parametrize("story", [ENGLISH, CHINESE], ids=["english", "
 
 def decided(one: str, two: str, *, verified: bool = False, **settings: Any) -> Outcome:
     """Decide of two documents, one after the other."""
-    rows = {number: {"text": text} for number, text in enumerate((one, two))}
-    return decide(rows, Config(**settings), verified=verified)
+    documents = [Document(text=text) for text in (one, two)]
+    return decide(enumerate(documents), Config(**settings), verified=verified)
 
 
 def same(one: str, two: str, *, verified: bool = False, **settings: Any) -> bool:

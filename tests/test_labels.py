@@ -10,7 +10,7 @@ from helpers import write_rows
 
 from scrapy_neardup.feeds import FeedError
 from scrapy_neardup.index.kinds import Unions
-from scrapy_neardup.quality.evaluation import MODES, LabelledSet, Pair, Partition, Score
+from scrapy_neardup.quality import MODES, LabelledSet, Pair, Partition, Score
 
 ROWS = [{"id": name, "text": f"text {name}"} for name in "abcdefg"]
 LABELS = {"ab": "dup", "ac": "dup", "bc": "partial", "de": "template", "df": "rewrite", "fg": "different"}
@@ -69,9 +69,9 @@ def test_partition_counts_pairs() -> None:
 @pytest.mark.parametrize(
     ("docs", "pairs", "said"),
     [
-        ([{"text": "no id"}], [], "docs.jsonl, row 1: there is no field 'id'"),
+        ([{"text": "no id"}], [], "docs.jsonl, line 1: there is no field 'id'"),
         ([{"id": 1}, {"id": 1}], [], "id 1 occurs twice"),
-        ([{"id": 1}, {"id": 2}], [{"a": 1, "b": 2}], "pairs.jsonl, row 1: there is no field 'label'"),
+        ([{"id": 1}, {"id": 2}], [{"a": 1, "b": 2}], "pairs.jsonl, line 1: there is no field 'label'"),
         ([{"id": 1}, {"id": 2}], [{"a": 1, "b": "2", "label": "dup"}], "id '2' is not in"),
         ([{"id": [1]}], [], "id"),
         ([{"id": 1}], [{"a": 1, "b": 1, "label": "dup"}], "1"),

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from scrapy_neardup import Deduplicator, StoreError, item_document
 from scrapy_neardup.feeds import FeedError, Feeds
-from scrapy_neardup.quality.evaluation import MODES, LabelledSet, Partition
+from scrapy_neardup.quality import MODES, LabelledSet, Partition
 from scrapy_neardup.store import open_store
 from scrapy_neardup.store.transfer import export_rows, import_rows
 

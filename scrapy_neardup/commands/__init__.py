@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -17,7 +18,7 @@ from typing import Any, NoReturn
 
 from scrapy.commands import ScrapyCommand
 
-from .terminal import Ended, StdoutError, ending_on_signals, prepare, shown, watched_streams
+from .terminal import Ended, discard, ending_on_signals, prepare, shown
 
 PROGRAM = "scrapy neardup"
 
@@ -34,7 +35,7 @@ GROUPS = {
 """The module of each verb."""
 VERBS = {verb: module for group in GROUPS.values() for verb, module in group.items()}
 OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # words that scripts may use
-INTERRUPTED = 130  # the exit code of a process that SIGINT ended
+INTERRUPTED, UNREAD = 130, 141  # the exit codes of processes that SIGINT and SIGPIPE ended
 
 
 def overview() -> str:
@@ -118,21 +119,23 @@ class Command(ScrapyCommand):
         return parser
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        with watched_streams():
-            try:
-                with ending_on_signals():
-                    self.exitcode = self._run(opts)
-                    sys.stdout.flush()
-            except StdoutError as error:
-                self.exitcode = _refused(opts.verb, f"stdout can't be written: {error}")
-            except Ended as ended:
-                self.exitcode = ended.code
-            except KeyboardInterrupt:
-                self.exitcode = INTERRUPTED
+        try:
+            with ending_on_signals():
+                self.exitcode = self._run(opts)
+                sys.stdout.flush()
+        except BrokenPipeError:  # nobody reads the output any more
+            self.exitcode = self.exitcode or UNREAD
+        except OSError as error:  # no file's, which are FeedErrors and StoreErrors
+            self.exitcode = _refused(opts.verb, f"stdout can't be written: {error.strerror or error}")
+        except Ended as ended:
+            self.exitcode = ended.code
+        except KeyboardInterrupt:
+            self.exitcode = INTERRUPTED
+        finally:
+            discard()
 
     def _run(self, opts: argparse.Namespace) -> int:
         from ..feeds import FeedError
-        from ..progress import show_progress
         from ..settings import ConfigError
         from ..store import StoreError
         from ..text.html import ExtractorError
@@ -140,7 +143,6 @@ class Command(ScrapyCommand):
         if opts.verb is None:
             print(overview())
             return 0
-        show_progress()
         _, run = _functions(opts.verb)
         try:
             return run(opts, self.settings) or 0
@@ -167,5 +169,6 @@ def _help(verb: str) -> tuple[str, str]:
 
 
 def _refused(verb: str | None, why: object) -> int:
-    print(f"{PROGRAM} {verb or ''}".rstrip() + f": {shown(why)}", file=sys.stderr)
+    with suppress(OSError):  # stderr can't be written either
+        print(f"{PROGRAM} {verb or ''}".rstrip() + f": {shown(why)}", file=sys.stderr)
     return 2

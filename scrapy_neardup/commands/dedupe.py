@@ -15,7 +15,7 @@ from scrapy.settings import BaseSettings
 from ..deduplicator import Claim, Deduplicator
 from ..detectors.processes import ProcessError, Signed, Signer, signed
 from ..feeds import FORMATS, FeedError, Feeds, Row, json_text, row_id, writing, writing_rows
-from ..feeds.warc import Warc
+from ..feeds.formats import Warc
 from ..fingerprints.hashes import hash_bytes
 from ..settings import Config
 from ..signature import Signature

@@ -8,10 +8,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from threading import current_thread, main_thread
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, NoReturn
 
 NAMES = ("SIGTERM", "SIGHUP")  # Windows lacks SIGHUP
 
@@ -66,10 +66,6 @@ class Moment:
 # Streams
 
 
-class StdoutError(Exception):
-    """Stdout can't be written. The message gives the reason. It is no OSError, which stands for errors of files."""
-
-
 def prepare() -> None:
     """Make stdout and stderr accept all characters. A character that they can't encode is written as `\\u2192`."""
     for name in ("stdout", "stderr"):
@@ -79,40 +75,13 @@ def prepare() -> None:
             reconfigure(errors="backslashreplace")
 
 
-@contextmanager
-def watched_streams() -> Iterator[None]:
-    """Ignore errors of stderr, and a closed pipe at stdout. Raise StdoutError for any other error of stdout."""
-    stdout, stderr = _Stream(sys.stdout, is_told=True), _Stream(sys.stderr, is_told=False)
-    with redirect_stdout(cast("TextIO", stdout)), redirect_stderr(cast("TextIO", stderr)):
-        yield
-
-
-class _Stream:
-    """Wraps a stream. After its first error, all output is discarded, so that the work goes on."""
-
-    def __init__(self, file: TextIO, *, is_told: bool) -> None:
-        self._file = file
-        self._is_told = is_told
-
-    def write(self, text: str) -> int:
-        self._try(self._file.write, text)
-        return len(text)
-
-    def flush(self) -> None:
-        self._try(self._file.flush)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def _try(self, call: Callable[..., object], *args: str) -> None:
+def discard() -> None:
+    """Discard what a stream holds and can't write. Otherwise the interpreter fails to write it at its exit."""
+    for stream in (sys.stdout, sys.stderr):
         try:
-            call(*args)
-        except OSError as error:
-            # Otherwise the interpreter fails when it writes the rest of the buffer at its exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
-            # A closed pipe is no error: the reader has seen enough. For stderr, the exit code gives the outcome.
-            if self._is_told and not isinstance(error, BrokenPipeError):
-                raise StdoutError(error.strerror or error) from error
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 # Signals
