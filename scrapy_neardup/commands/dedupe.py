@@ -20,8 +20,7 @@ from ..fingerprints.hashes import hash_bytes
 from ..settings import Config
 from ..signature import Signature
 from ..stats import plural
-from . import options
-from .terminal import answer
+from . import answer, options
 
 WORTH = 16 << 20  # bytes of feeds from which worker processes save time
 MOST = 8  # the maximum number of workers by default

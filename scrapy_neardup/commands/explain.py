@@ -24,9 +24,9 @@ from ..signature import Evidence, Signature, Visit
 from ..stats import plural
 from ..store import Store, StoreError
 from ..verdict import Point, in_words, named
+from . import Moment, answer, fields
 from .look import described
 from .options import is_url, read_document, with_store
-from .terminal import Moment, answer, fields
 
 BEGINNING = 400  # characters of a text to show
 LISTED = 50  # other URLs of a document, or items of a page, to list

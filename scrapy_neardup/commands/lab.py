@@ -21,8 +21,7 @@ from ..quality import MODES, LabelledSet, calibrate, decide, evaluate
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
 from ..text.tokens import tokenize
-from . import options
-from .terminal import answer, shown
+from . import answer, options, shown
 
 ALL = "all"
 HEAD = (

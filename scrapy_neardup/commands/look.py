@@ -25,8 +25,8 @@ from ..store.records import Run
 from ..store.verification import verify
 from ..text.urls import canonical_url
 from ..verdict import named
+from . import Moment, answer, fields
 from .options import check_apart, documents_of, held, whole, with_store
-from .terminal import Moment, answer, fields
 
 # Clusters
 

@@ -25,7 +25,7 @@ from ..settings import Config, ConfigError, seconds
 from ..stats import plural
 from ..store import Store, StoreError, check_kind, is_server, open_store
 from ..text.urls import canonical_url
-from .terminal import shown
+from . import shown
 
 T = TypeVar("T")
 SHOWN = 10  # unreadable rows that are reported one by one
