@@ -47,23 +47,6 @@ MODES = {
 }
 
 
-class Partition:
-    """A division of documents into clusters. `number` maps each document to the number of its cluster.
-
-    Pairs of documents are counted without listing them, so large clusters are cheap.
-    """
-
-    def __init__(self, clusters: Iterable[Cluster]) -> None:
-        self.number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
-        self.pairs = _pairs(Counter(self.number.values()))
-        """The number of pairs of documents that are in one cluster."""
-
-    def joins(self, pair: Pair) -> bool:
-        """Return whether both documents of a pair are in one cluster."""
-        first, second = (self.number.get(name) for name in pair)
-        return first is not None and first == second
-
-
 class Score(NamedTuple):
     """The agreement of predicted pairs with labels, as ratios and as numbers of pairs. Without pairs, a ratio is 0."""
 
@@ -113,23 +96,20 @@ class LabelledSet:
         """Yield the id and the document of each row."""
         return ((name, item_document(row, config)) for name, row in self.rows.items())
 
-    def score(self, predicted: Partition, mode: Mode) -> Score:
-        """Return the score of the predicted clusters, counted over all pairs of documents that they join."""
-        found = self.found(predicted)
+    def score(self, clusters: Sequence[Cluster], mode: Mode) -> Score:
+        """Return the score of predicted clusters, counted over all pairs of documents that they join."""
+        found, joined = self.found(clusters), sum(len(each) * (len(each) - 1) // 2 for each in clusters)
         right = sum(found[label][0] for label in found if label in mode.right)
         missed = sum(found[label][1] for label in found if label in mode.right) - right
         ignored = sum(found[label][0] for label in found if label in mode.ignored)
-        return Score.of(right, predicted.pairs - ignored - right, missed)
+        return Score.of(right, joined - ignored - right, missed)
 
-    def found(self, predicted: Partition) -> dict[str, tuple[int, int]]:
+    def found(self, clusters: Sequence[Cluster]) -> dict[str, tuple[int, int]]:
         """Return two numbers for each label: its pairs that are in one predicted cluster, and all its pairs."""
+        number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
+        found = Counter(label for (a, b), label in self.labels.items() if a in number and number[a] == number.get(b))
         total = Counter(self.labels.values())
-        found = Counter(label for pair, label in self.labels.items() if predicted.joins(pair))
         return {label: (found[label], total[label]) for label in sorted(total)}
-
-
-def _pairs(sizes: Mapping[Any, int]) -> int:
-    return sum(size * (size - 1) // 2 for size in sizes.values())
 
 
 def _share(part: int, whole: int) -> float:
@@ -198,14 +178,13 @@ def decide(documents: Iterable[tuple[Any, Document | None]], config: Config, *, 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
     """Compare the verdicts of a configuration, all detectors together, with the labels of a set. Return the results."""
     outcome = decide(labelled.documents(config), config, verified=verified)
-    predicted = Partition(outcome.clusters)
     return {
         "detectors": list(map(detector_name, config.detectors)),
-        **{name: labelled.score(predicted, mode)._asdict() for name, mode in MODES.items()},
+        **{name: labelled.score(outcome.clusters, mode)._asdict() for name, mode in MODES.items()},
         "candidates_per_document": round(outcome.candidates, 3),
         "documents_per_second": round(outcome.rate),
         "bytes_per_document": round(outcome.size),
-        "found": labelled.found(predicted),
+        "found": labelled.found(outcome.clusters),
     }
 
 
