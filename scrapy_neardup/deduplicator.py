@@ -84,10 +84,12 @@ class Claim:
         if self.state != "pending":
             return
         self.state = state
-        with ExitStack() as stack:  # call all of them, even if one raises
-            for callback in reversed(self._observers):
-                stack.callback(callback)
+        try:
             self._dedup.settle(self)
+        finally:
+            with ExitStack() as stack:  # call all of them, even if one raises
+                for callback in reversed(self._observers):
+                    stack.callback(callback)
 
 
 logger = logging.getLogger(__name__)
@@ -240,7 +242,7 @@ class Deduplicator:
             "revisit" if self.matcher.is_own(document.url, match.signature) else "duplicate",
             match.signature.url,
             match.signature.label,
-            **match.evidence._asdict(),
+            *match.evidence,
             copies=match.signature.repeats,
             changed=self._has_changed(document, match.signature),
         )

@@ -10,10 +10,9 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-from forks import Forks
+from forks import FORKS, PYTHON
 from helpers import run
 
-PYTHON, FORKS = sys.executable, Forks()
 TIMEOUT = 100.0  # seconds for a call
 
 

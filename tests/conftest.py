@@ -15,8 +15,7 @@ from typing import Any, get_args
 
 import pytest
 import scrapy
-from cli import FORKS, PYTHON
-from forks import Fork
+from forks import FORKS, PYTHON, Fork
 from life import Life
 from redis_server import Server
 from scrapy.utils.reactor import install_reactor

@@ -27,6 +27,7 @@ def main(spec: dict) -> None:
         "TELNETCONSOLE_ENABLED": False,
         "WARN_ON_GENERATOR_RETURN_VALUE": False,  # looks for the source of each callback
         "LOG_FILE": spec["log"],
+        "LOG_VERSIONS": [],  # looked up in files
         **spec["settings"],
     }
     asyncio = "Select" not in settings.get("TWISTED_REACTOR", "")

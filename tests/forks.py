@@ -1,4 +1,4 @@
-"""Run crawls and calls of `scrapy neardup`, each in a process that is forked from one that has imported all it needs.
+"""Run crawls, calls of `scrapy neardup` and code, each in a process that is forked from one that has imported all.
 
 To import Scrapy takes a second, but there are some thousand of them. `python forks.py`: a request a line on stdin, as
 JSON, and its answer a line on stdout, until stdin ends. Linux only.
@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TextIO
 
 HERE = Path(__file__).parent
@@ -38,10 +39,22 @@ class Forks:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self, folder: Path, arguments: Sequence[str], env: dict[str, str], terminal: str = "") -> Fork:
-        """Run `neardup VERB …` or `crawl SPEC` in a folder, with stdout and stderr in files or on a terminal."""
+        """Run `neardup VERB …`, `crawl SPEC` or `code CODE …`, with stdout and stderr in files or on a terminal."""
         files = () if terminal else (new_file(), new_file())
         streams = map(str, files or (terminal, terminal))
         return Fork(self, self.ask("start", str(folder), list(arguments), env, *streams), files)
+
+    def talk(self, folder: Path, arguments: Sequence[str], env: dict[str, str]) -> Talk:
+        """Run one with stdin and stdout as pipes."""
+        errors = new_file()
+        with tempfile.TemporaryDirectory() as pipes:
+            told, said = (os.path.join(pipes, name) for name in ("stdin", "stdout"))
+            os.mkfifo(told)
+            os.mkfifo(said)
+            reader, writer = os.open(said, os.O_RDONLY | os.O_NONBLOCK), os.open(told, os.O_RDWR)
+            pid = self.ask("start", str(folder), list(arguments), env, said, str(errors), told)
+        os.set_blocking(reader, True)
+        return Talk(self, pid, errors, open(writer, "w", buffering=1), open(reader))
 
     def ask(self, *request: Any) -> Any:
         self._process = self._process or started()
@@ -92,6 +105,23 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
 
+class Talk(Fork):
+    """A forked process that reads lines and writes lines."""
+
+    def __init__(self, forks: Forks, pid: int, errors: Path, stdin: TextIO, stdout: TextIO) -> None:
+        super().__init__(forks, pid, [errors])
+        self.stdin, self.stdout = stdin, stdout
+
+    def communicate(self, timeout: float = 120) -> tuple[str, str]:
+        self.stdin.close()
+        with self.stdout:
+            said = self.stdout.read()
+        self.wait(timeout)
+        errors = self._files[0].read_text(encoding="utf-8")
+        self._files[0].unlink()
+        return said, errors
+
+
 def new_file() -> Path:
     handle, name = tempfile.mkstemp()
     os.close(handle)
@@ -107,7 +137,7 @@ def main() -> None:
     import_all()
     load_tables()
     sys.path.insert(0, "")  # as `python -m scrapy` has it
-    gc.freeze()  # or the first garbage collection in a fork copies all modules
+    gc.collect()  # or the first garbage collection in a fork looks at all modules, and copies them
     answers = {"start": start, "poll": poll}
     for line in sys.stdin:
         what, *rest = json.loads(line)
@@ -128,7 +158,7 @@ def import_all() -> None:
         "crawl.pipeline",
         *(f"commands.{m}" for m in VERBS.values()),
     )
-    for module in (*MODULES, *(f"scrapy_neardup.{name}" for name in names), "crawl", "spiders"):
+    for module in (*MODULES, *(f"scrapy_neardup.{name}" for name in names), "crawl", "spiders", "pytest", "redis"):
         importlib.import_module(module)
     import_defaults()
     import_commands()
@@ -137,14 +167,15 @@ def import_all() -> None:
 
 
 def load_tables() -> None:
-    """Load the words that documents are compared by, which take half the time of a small crawl."""
-    from scrapy_neardup.fingerprints import imatch
+    """Load the words and tables that documents are compared by, which take half the time of a small crawl."""
+    from scrapy_neardup import Deduplicator, Document
     from scrapy_neardup.papers import dwdcs
-    from scrapy_neardup.text import tokens
 
-    imatch.builtin()
     dwdcs.builtin()
-    tokens.tokenize("鹤 crane")
+    with Deduplicator.open() as dedup:
+        for host in "ab":
+            text = " ".join(f"鹤 crane {number}" for number in range(100))
+            dedup.claim(Document(f"http://{host}.example/", f"{text} {host}", f"Crane {host}")).commit()
 
 
 def import_defaults() -> None:
@@ -169,8 +200,8 @@ def import_commands() -> None:
     entry_points(group="scrapy.commands")
 
 
-def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err: str) -> int:
-    files = [os.open(name, os.O_WRONLY | os.O_NOCTTY) for name in (out, err)]
+def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err: str, told: str = os.devnull) -> int:
+    files = [os.open(told, os.O_RDONLY), *(os.open(name, os.O_WRONLY | os.O_NOCTTY) for name in (out, err))]
     child = os.fork()
     if not child:
         os.setsid()  # signals to its group reach no other process
@@ -179,11 +210,12 @@ def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err:
         os.environ.update(env)
         time.tzset()
         sys.path[:0] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
-        for number, file in enumerate(files, 1):
+        for number, file in enumerate(files):
             os.dup2(file, number)
     for file in files:
         os.close(file)
     if not child:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stdout, sys.stderr = (stream(number) for number in (1, 2))
         os._exit(outcome(arguments))
     return child
@@ -221,10 +253,16 @@ def outcome(arguments: Sequence[str]) -> int:
 def run(arguments: Sequence[str]) -> None:
     if arguments[0] == "crawl":
         importlib.import_module("crawl").main(json.loads(Path(arguments[1]).read_text()))
+    elif arguments[0] == "code":
+        sys.argv = ["-c", *arguments[2:]]
+        sys.modules["__main__"] = main = ModuleType("__main__")
+        exec(arguments[1], main.__dict__)
     else:
         sys.argv = ["scrapy", *arguments]
         importlib.import_module("scrapy.cmdline").execute()
 
+
+PYTHON, FORKS = sys.executable, Forks()
 
 if __name__ == "__main__":
     main()

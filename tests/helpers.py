@@ -8,11 +8,13 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from forks import FORKS, PYTHON, Talk
 
 from scrapy_neardup.detectors import Detector, Exact, SimHash
 from scrapy_neardup.facts import Kind, pack
@@ -23,6 +25,7 @@ from scrapy_neardup.signature import Signature, Visit
 from scrapy_neardup.store import Store
 from scrapy_neardup.text.urls import canonical_url
 
+HERE = Path(__file__).parent
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
 _WORDS = [a + b + c for a in _SYLLABLES[::3] for b in _SYLLABLES[::5] for c in _SYLLABLES[::7]]
 
@@ -113,8 +116,27 @@ def names(signatures: Iterable[Signature]) -> list[str]:
 
 
 def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own, which finds these helpers."""
-    return run([sys.executable, "-c", code, *arguments], PYTHONPATH=str(Path(__file__).parent), **environment)
+    """Run code in a process of its own, which finds these helpers: a fork, or a new one where its environment is."""
+    if environment or sys.executable != PYTHON:  # a test has put another in its place
+        return run([sys.executable, "-c", code, *arguments], PYTHONPATH=str(HERE), **environment)
+    fork = FORKS.start(HERE, ["code", code, *arguments], dict(os.environ))
+    return subprocess.CompletedProcess(arguments, fork.wait(), *fork.communicate())
+
+
+def talk(code: str, *arguments: str) -> Talk:
+    """Start code in a process of its own, to talk with."""
+    return FORKS.talk(HERE, ["code", code, *arguments], dict(os.environ))
+
+
+@contextmanager
+def talking(code: str, *arguments: str) -> Iterator[Talk]:
+    """Talk with code in a process of its own, which is ended if it has not ended by then."""
+    process = talk(code, *arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def run(

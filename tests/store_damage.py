@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -184,7 +183,3 @@ def survey(folder: Path, kind: str, count: int) -> None:
             print(judge(path, right), flush=True)
         except Exception as error:
             print(repr(error), flush=True)
-
-
-if __name__ == "__main__":
-    survey(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

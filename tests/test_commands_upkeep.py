@@ -6,8 +6,6 @@ import json
 import os
 import random
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,7 +17,8 @@ import pytest
 from cli import neardup, refused, succeeded, write
 from conftest import Crawler
 from faulty import common_user  # noqa: F401 - a fixture
-from helpers import python, text, until
+from forks import Talk
+from helpers import python, talking, text, until
 from redis_server import Server
 from site_server import Gate, Page, Site, article, html
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
@@ -613,25 +612,22 @@ print(number)
 
 
 @pytest.fixture
-def writing(path: str) -> Iterator[subprocess.Popen[str]]:  # noqa: F811
+def writing(path: str) -> Iterator[Talk]:  # noqa: F811
     """Run a process that writes, and makes tables of what it wrote, over and over, until it is sent a line."""
-    here = Path(__file__).parent
-    process = subprocess.Popen([sys.executable, "-c", WRITING, path], cwd=here, stdin=-1, stdout=-1, text=True)
-    with process:
-        assert process.stdout
+    with talking(WRITING, path) as process:
         assert process.stdout.readline() == "ready\n"
         yield process
-        process.kill()
 
 
-def test_verify_while_others_write(path: str, writing: subprocess.Popen[str]) -> None:  # noqa: F811
+def test_verify_while_others_write(path: str, writing: Talk) -> None:  # noqa: F811
     until(lambda: Path(path).exists() and verify(path).read["index_files"])
     read = []
-    for _ in range(60):
+    for _ in range(20):
         survey = verify(path)
         assert [finding.what for finding in survey.findings if not finding.harmless] == []
         read.append(survey.read["documents"])
-    out, _ = writing.communicate("\n", timeout=60)
+    print(file=writing.stdin)
+    out = writing.stdout.read()
     assert read == sorted(read)
     assert verify(path).read["documents"] == int(out) > read[0]
 

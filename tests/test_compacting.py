@@ -6,8 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 from cli import refused, write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
-from helpers import asking, named, names, python, signature
+from helpers import asking, named, names, python, signature, talking
 from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
@@ -189,13 +187,11 @@ else:
 
 def killed(after: float, *arguments: str) -> None:
     """Run a process that has no end, and kill it so many seconds after it says that it is under way."""
-    process = subprocess.Popen([sys.executable, "-c", CODE, *arguments], stdin=-1, stdout=-1)
-    assert process.stdout
-    assert process.stdout.readline() == b"begun\n"
-    time.sleep(after)
-    process.kill()
-    process.communicate(timeout=120)
-    assert process.returncode == -signal.SIGKILL
+    with talking(CODE, *arguments) as process:
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(after)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("kills", KILLS)

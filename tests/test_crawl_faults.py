@@ -86,6 +86,7 @@ class DeadThread:
         sqlite.PATIENCE = 0.1  # in the process of this crawl
 
     def process_item(self, item):
+        gc.unfreeze()  # what a crawl froze is not listed
         for each in gc.get_objects():
             if isinstance(each, sqlite.Writer):
                 each._dict.conn.close(force=True)  # else it waits, the second time for ever

@@ -212,7 +212,7 @@ def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
     [
         {"headers": {"Authorization": "Basic c2VjcmV0"}},
         {"headers": {"X-Api-Key": "secret"}},
-        {"meta": {"dont_redirect": True}},
+        {"meta": {"dont_retry": True}},
         {"cookies": {"secret": "1"}},
         {"meta": {"cookiejar": 1}},
         {"meta": {"dont_neardup": True}},

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
-from collections.abc import Callable
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import FORKS, Fork
+from helpers import until
 from site_server import Gate, Page, Site, article, html
 from tiers import slow
 
@@ -50,13 +49,6 @@ else:
 """
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 class Together:
     """Runs several crawls in one process, each with a feed of its own."""
 
@@ -65,9 +57,7 @@ class Together:
         self.store = str(folder / "store.sqlite")
         self.log = folder / "log.txt"
 
-    def start(
-        self, *crawls: dict[str, Any], kind: str = "AsyncCrawlerProcess", **settings: Any
-    ) -> subprocess.Popen[str]:
+    def start(self, *crawls: dict[str, Any], kind: str = "AsyncCrawlerProcess", **settings: Any) -> Fork:
         """Start crawls, each given by its URLs, its spider and its settings."""
         named = [self._spec(number, **each) for number, each in enumerate(crawls)]
         common = {
@@ -78,8 +68,7 @@ class Together:
             "LOG_FILE": str(self.log),
             **settings,
         }
-        command = [sys.executable, "-c", RUN, json.dumps([kind, common, named])]
-        return subprocess.Popen(command, cwd=HERE, stdout=-1, stderr=-1, text=True)
+        return FORKS.start(HERE, ["code", RUN, json.dumps([kind, common, named])], dict(os.environ))
 
     def _spec(self, number: int, urls: list[str], spider: str = "ListSpider", **settings: Any) -> dict[str, Any]:
         feed = {str(self.folder / f"{number}.jsonl"): {"format": "jsonlines", "overwrite": True}}
@@ -90,7 +79,7 @@ class Together:
             "settings": {"FEEDS": feed, **settings},
         }
 
-    def feeds(self, process: subprocess.Popen[str], count: int = 2) -> list[list[str]]:
+    def feeds(self, process: Fork, count: int = 2) -> list[list[str]]:
         """Wait for the end, and return the texts in each feed."""
         _, errors = process.communicate(timeout=120)
         log = self.log.read_text() if self.log.exists() else ""
@@ -149,7 +138,7 @@ def held(together, a, b):
         process = together.start({"urls": [f"{a.url}/0"], **hold, **first}, {"urls": urls, "CONCURRENT_REQUESTS": 1})
         assert claimed.reached.wait(60)
         copy.opened.set()
-        wait_until(lambda: "/after" in b.requests)  # the item of /0 has come to the pipeline meanwhile
+        until(lambda: "/after" in b.requests)  # the item of /0 has come to the pipeline meanwhile
         claimed.opened.set()
         return together.feeds(process)
 
@@ -170,7 +159,7 @@ def test_a_crawler_that_ends_first(together, a, urls):
     a.pages = gate = Gate(a.pages, "/0.html")
     process = together.start({"urls": urls[6:]}, {"urls": urls[:6], "spider": "OneAfterAnother"})
     assert gate.reached.wait(60)
-    wait_until(lambda: "Spider closed (finished)" in together.log.read_text())
+    until(lambda: "Spider closed (finished)" in together.log.read_text())
     gate.opened.set()
     assert [sorted(feed) for feed in together.feeds(process)] == [ALL, []]
 

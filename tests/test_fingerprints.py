@@ -486,5 +486,5 @@ def test_golden_values_are_the_same_in_every_process() -> None:
 @once
 def test_fingerprints_need_no_scrapy() -> None:
     code = "import sys, scrapy_neardup.fingerprints.shingles, scrapy_neardup.detectors; print('scrapy' in sys.modules)"
-    made = python(code)
+    made = python(code, PYTHONHASHSEED="1")
     assert made.stdout == "False\n", made.stderr

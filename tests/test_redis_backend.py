@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ def open_at() -> Iterator[Callable[..., RedisBackend]]:
 
     yield opens
     for each in opened:
-        each.abandon()
+        each.close()
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def test_restart_of_a_server_that_lost_all(server: Server, open_at: Opens, caplo
     reached(backend)
     assert caplog.text.count("lost this run") >= 1
     assert [find(other, value) for value in (11, 12, 13)] == [[each.key] for each in rows]
-    [row] = other.find([Question({key_of(13): 1})])[0].rows[key_of(13)]
+    [row] = other.find([Question(array("Q", [key_of(13)]), 1)])[0].rows[key_of(13)]
     assert row.is_pending
     backend.write(rows[2:])
     backend.flush(wait=True)
@@ -254,7 +255,7 @@ def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest
     backend, other = open_at(server.address), open_at(server.address, "")
     assert renewed.wait(10)
     assert other.is_held("run")
-    backend.abandon()
+    backend.close()
     until(lambda: not other.is_held("run"))
 
 
@@ -270,6 +271,19 @@ def test_runs_of_which_one_code_is_made_are_not_both_taken(
     assert other.hold_run("run")
 
 
+def test_rows_that_are_dropped_together_write_a_list_once(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    rows = [document(n, 11) for n in range(1, 61)]
+    backend.write(rows)
+    backend.flush(wait=True)
+    server.tell("CONFIG", "RESETSTAT")
+    backend.write([document(99, 11)], rows[:40:2])
+    backend.flush(wait=True)
+    written = server.tell("INFO", "commandstats")["cmdstat_set"]["calls"]
+    assert find(backend, 11, 60) == of(*rows[1:40:2], *rows[40:], document(99, 11))
+    assert written <= 2
+
+
 # News
 
 
@@ -277,7 +291,8 @@ def test_documents_are_told_to_who_asked(server: Server, open_at: Opens) -> None
     backend = open_at(server.address)
     backend.write([document(1, 11)])
     backend.flush(wait=True)
-    with closing_down(RedisBackend(server.address, "", writes=True, hears_documents=True)) as hearing:
+    with closing(RedisBackend(server.address, "", writes=True)) as hearing:
+        hearing.hears_documents = True
         backend.write([document(2, 12)])
         backend.flush(wait=True)
         assert keys_of(hearing.news()[0]) == ["document/run/000002"]
@@ -299,12 +314,6 @@ def test_news_that_could_not_be_read_are_read_later(
 
 def failing(backend: RedisBackend, keys: list[str]) -> list[Any]:
     raise StoreError("it is away")
-
-
-@contextmanager
-def closing_down(backend: RedisBackend) -> Iterator[RedisBackend]:
-    yield backend
-    backend.abandon()
 
 
 # Servers that belong together

@@ -21,7 +21,7 @@ import msgpack
 import pytest
 from cli import refused, succeeded
 from faulty import Disk, common_user, read_only_disk, small_disk  # noqa: F401 - fixtures
-from helpers import python, text
+from helpers import python, talk, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError
@@ -157,7 +157,9 @@ def test_store_of_a_newer_version_is_refused(path: str) -> None:
         connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (newer, MADE))
         connection.execute("INSERT INTO neardup (key, value) VALUES (?, ?)", (OTHER, of_other_version(OTHER)))
     assert f"format is {FORMAT + 1}, of another version; allowed is {FORMAT}" in refusal(path)
-    assert "another version" in refused(Path(path).parent, "stats", "--store", path)
+    for verb in (["stats"], ["stats", "--check"]):
+        assert "of another version" in (said := refused(Path(path).parent, *verb, "--store", path))
+        assert "damaged" not in said
 
 
 # No permission
@@ -571,17 +573,11 @@ with opened(sys.argv[1]) as dedup:
 @pytest.mark.parametrize("count", [2, *slow(4)])
 def test_processes_that_write_at_once_lose_nothing(path: str, count: int) -> None:
     starts = range(0, 1000 * count, 1000)
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITE, path, str(n)],
-            cwd=Path(__file__).parent, stdin=-1, stdout=-1, stderr=-1, text=True,
-        )
-        for n in starts
-    ]  # fmt: skip
-    assert [writer.stdout and writer.stdout.readline() for writer in writers] == ["ready\n"] * count
+    writers = [talk(WRITE, path, str(n)) for n in starts]
+    assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * count
     for writer in writers:  # all at once make the file, too
-        print(file=writer.stdin, flush=True)
+        print(file=writer.stdin)
     for writer in writers:
-        _, errors = writer.communicate(timeout=60)
+        _, errors = writer.communicate()
         assert writer.returncode == 0, errors
     assert urls(path) == expected(*(n for start in starts for n in range(start, start + 150)))

@@ -10,7 +10,6 @@ import pickle
 import random
 import shutil
 import sqlite3
-import sys
 import zlib
 from collections.abc import Callable
 from contextlib import closing
@@ -20,7 +19,7 @@ import msgpack
 import numpy as np
 import pytest
 import store_damage
-from helpers import run
+from helpers import python
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiers import slow
@@ -34,6 +33,12 @@ from scrapy_neardup.store.records import MADE, HostNews, dump, kind_of, load, me
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
 SOME_OR_ALL = [5, *slow(EXAMPLES)]
+SURVEY = """
+import sys
+from pathlib import Path
+from store_damage import survey
+survey(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +54,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", store_damage.DAMAGES)
 def test_damaged_store_is_refused_or_right(whole: Path, tmp_path: Path, kind: str, examples: int) -> None:
     folder = shutil.copytree(whole, tmp_path / "store")
-    made = run([sys.executable, store_damage.__file__, str(folder), kind, str(examples)])
+    made = python(SURVEY, str(folder), kind, str(examples))
     assert made.returncode == 0, made.stdout[-200:] + made.stderr
     judged = made.stdout.splitlines()
     assert len(judged) == examples

@@ -8,8 +8,6 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
 import weakref
 import zlib
 from collections.abc import Callable
@@ -18,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import asking, detectors, python, settle, signature, until
+from helpers import asking, detectors, python, settle, signature, talk, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
@@ -67,7 +65,7 @@ threading.setprofile(die_in_time)
 sys.setprofile(die_in_time)
 while store.refresh():
     store.flush()
-store.backend.abandon()
+store.backend.close()
 sys.setprofile(None)
 threading.setprofile(None)
 print(-left)
@@ -372,24 +370,13 @@ def told(place: Place) -> set[int]:
 @pytest.mark.parametrize("count", [2, *slow(4)])
 def test_processes_that_build_at_once(place: Place, count: int) -> None:
     starts = [1000 * n for n in range(count)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", FILL, place.address, str(first), "300"],
-            stdin=-1,
-            stdout=-1,
-            text=True,
-            env=environment,
-        )
-        for first in starts
-    ]
+    processes = [talk(FILL, place.address, str(first), "300") for first in starts]
     for process in processes:
-        assert process.stdout
         assert process.stdout.readline() == "ready\n"
     for process in processes:
-        print(file=process.stdin, flush=True)
+        print(file=process.stdin)
     for process in processes:
-        process.communicate(timeout=60)
+        process.communicate()
         assert process.returncode == 0
     with place.opened(run=None) as store:
         numbers = sorted(int((each.url or "").rpartition("/")[2]) for each in store.signatures())

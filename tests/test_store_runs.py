@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import link, names, signature, until
-from store_kinds import URL, Place, commit, held, wait_for
+from forks import Talk
+from helpers import link, names, signature, talking, until
+from store_kinds import ROOT, URL, Place, commit, held, on_disk, wait_for
 
 from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import Selection, StoreError
 from scrapy_neardup.store.interface import Entry
-from scrapy_neardup.store.records import postings, run_of, visit_key
+from scrapy_neardup.store.records import code, postings, run_of, visit_key
 
 MIRROR = "http://mirror.example/"
 LIVING = """
@@ -32,23 +34,56 @@ with Place(sys.argv[1]).opened() as store:
 
 
 @pytest.fixture
-def living(place: Place) -> Iterator[subprocess.Popen[str]]:
+def living(place: Place) -> Iterator[Talk]:
     """Run another process on the store; it holds `a`, and `b` once it is sent a line."""
-    command = [sys.executable, "-c", LIVING, place.address]
-    with subprocess.Popen(command, cwd=Path(__file__).parent, stdin=-1, stdout=-1, text=True) as process:
+    with talking(LIVING, place.address) as process:
         yield process
-        process.kill()
 
 
-def said(process: subprocess.Popen[str]) -> str:
-    assert process.stdout
+def said(process: Talk) -> str:
     return process.stdout.readline().strip()
 
 
-def say(process: subprocess.Popen[str]) -> None:
-    assert process.stdin
-    process.stdin.write("\n")
-    process.stdin.flush()
+def say(process: Talk) -> None:
+    print(file=process.stdin)
+
+
+# Runs without a record, or with the code of another
+
+
+def test_store_that_lost_the_record_of_a_run_is_refused(place: Place) -> None:
+    place.fill("a")
+    run = place.fill("b")
+    place.fill("c")
+    if place.is_on_server:
+        place.tell("HDEL", f"{ROOT}:run", run)
+    else:
+        with closing(sqlite3.connect(place.address)) as db, db:
+            db.execute("DELETE FROM neardup WHERE key = ?", [f"run/{run}"])
+    for options in ({}, {"run": None}):
+        with pytest.raises(StoreError, match=f"record of a run is missing.* {code(run):08x}|checksum of row"):
+            place.open(**options)
+
+
+def with_one_code() -> tuple[str, str]:
+    """Return the ids of two runs of which one code is made."""
+    known: dict[int, str] = {}
+    for number in count():
+        if (other := known.setdefault(code(f"run-{number}"), f"run-{number}")) != f"run-{number}":
+            return other, f"run-{number}"
+    raise AssertionError
+
+
+def test_runs_of_which_one_code_is_made(place: Place, tmp_path: Path) -> None:
+    one, other = with_one_code()
+    assert [place.fill("a", run=one), place.fill("b", run=other)] == [one, f"{other}-1"]
+    assert place.held() == ["a", "b"]
+    source = on_disk(tmp_path, "source")
+    source.fill("c", run=other)
+    before = place.sorted_rows()
+    with pytest.raises(ValueError, match=f"the runs '{one}' and '{other}' have one code"):
+        place.load(source.exported())
+    assert place.sorted_rows() == before
 
 
 # Runs that die
@@ -125,7 +160,7 @@ def test_documents_of_a_run_that_dies_are_let_go_of_by_the_others(place: Place) 
 # Runs that live
 
 
-def test_documents_of_a_living_process_are_seen_and_stay(place: Place, living: subprocess.Popen[str]) -> None:
+def test_documents_of_a_living_process_are_seen_and_stay(place: Place, living: Talk) -> None:
     run = said(living)
     for options in ({"run": None}, {}, {"unclean_run": "keep"}):
         with place.opened(**options) as store:

@@ -7,8 +7,6 @@ each other's pending documents. NEARDUP_TEST_DOCUMENTS says how many each of the
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from helpers import asking, detectors, link, names, signature
+from helpers import asking, detectors, link, names, signature, talk
 from tiers import slow
 
 from scrapy_neardup.store import Store, StoreError, compact, open_store
@@ -53,14 +51,8 @@ def test_two_writers_and_who_tidies_up_behind_them(tmp_path: Path, count: int) -
     path = str(tmp_path / "store.sqlite")
     starts = (0, 10_000_000)
     open_store(path, detectors()).close()
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITE, path, str(first), str(count)],
-            cwd=Path(__file__).parent, stdout=-1, stderr=-1, text=True,
-        )
-        for first in starts
-    ]  # fmt: skip
-    for _ in writers[0].stdout or ():  # each line: more was written
+    writers = [talk(WRITE, path, str(first), str(count)) for first in starts]
+    for _ in writers[0].stdout:  # each line: more was written
         survey = verify(path)
         assert survey.whole, survey.findings
         compact(path)

@@ -53,7 +53,11 @@ class Session:
 
         A resumed run that had died is one of them.
         """
+        writers = self._backend.writers()  # first, since a run has a record before it has documents
         self.update_runs(self._backend.scan(RUN))
+        for lost in sorted(writers.difference(map(records.code, self.runs))):
+            why = f"the record of a run is missing, whose documents have the code {lost:08x}; restore a backup"
+            raise self.refusal("can't be read", why)
         self.agree({}, writes=run is not None)
         if run is None:
             return []

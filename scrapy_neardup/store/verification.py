@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from ..fingerprints.hashes import hash_text
-from . import is_server, namespaces, opened_backend, records
+from . import is_server, named, namespaces, open_backend, records
 from .interface import Entry, StoreError
 from .local import database
 from .local.stored_index import files_of, fits
-from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT
+from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
@@ -113,9 +113,12 @@ class Survey:
 
 
 def verify(address: str) -> Survey:
-    """Verify all rows of a store. Raise StoreError if it can't be opened, or is not a store of this package."""
+    """Verify all rows of a store. Raise StoreError if it can't be opened, or is not a store of this version."""
     survey = Survey()
-    (_verify_server if is_server(address) else _verify_file)(address, survey)
+    try:
+        (_verify_server if is_server(address) else _verify_file)(address, survey)
+    except FormatError as error:
+        raise StoreError(f"store {named(address)!r} does not fit: {error}") from error
     return survey
 
 
@@ -128,6 +131,8 @@ def _records(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
                 if not (records.is_key(key) and isinstance(value, bytes)):
                     raise ValueError("a store has no such row")
                 records.check(key, record := records.load(key, value))
+        except FormatError:
+            raise
         except DAMAGE as error:
             record = error
         yield key, record
@@ -202,7 +207,7 @@ def _verify_server(address: str, survey: Survey) -> None:
     survey.read["namespaces"] = len(names)
     for name in names:
         survey.begin(name)
-        with opened_backend(address, name, writes=False) as backend:
+        with closing(open_backend(address, name, writes=False)) as backend:
             _verify_namespace(backend, survey)
 
 

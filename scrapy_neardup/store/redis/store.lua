@@ -73,8 +73,29 @@ local function find(list, entry)
   return at
 end
 
+local cuts = {} -- the entries to remove from a list, by list and entry, so that it is written once for all of them
+
+local function cut(name, entry)
+  cuts[name] = cuts[name] or {}
+  cuts[name][entry] = #entry
+end
+
+-- Removes from a list the entries that are to be removed.
+local function settle(name)
+  local list, gone, kept, from = read(name), cuts[name], {}, 1
+  local _, size = next(gone)
+  cuts[name] = nil
+  for at = 1, #list, size do
+    if gone[sub(list, at, at + size - 1)] then
+      kept[#kept + 1], from = sub(list, from, at - 1), at + size
+    end
+  end
+  replace(name, concat(kept) .. sub(list, from))
+end
+
 -- Adds an entry to a list. One that is there twice is found once.
 local function append(name, entry)
+  if cuts[name] then settle(name) end
   local list = ''
   if is_of_key(name) then
     local key, field = bucket(name)
@@ -82,16 +103,6 @@ local function append(name, entry)
     list = call('HGET', key, field)
   end
   if list ~= '' then replace(name, list .. entry) else call('APPEND', root .. name, entry) end
-end
-
-local function cut(name, entry)
-  local list = read(name)
-  local at = find(list, entry)
-  while at do
-    list = sub(list, 1, at - 1) .. sub(list, at + #entry)
-    at = find(list, entry)
-  end
-  replace(name, list)
 end
 
 -- Calls a function with each list of a row and the row's entry in it.
@@ -245,6 +256,7 @@ end
 
 local function write()
   for _, each in ipairs(given) do attempt(operations[each[1]], unpack(each, 2)) end
+  for name in pairs(cuts) do attempt(settle, name) end
 end
 
 local answers, is_done, why = {}, pcall(write)
