@@ -16,7 +16,7 @@ from ..detectors.detector import build_detectors
 from ..feeds import FORMATS, FeedError, json_text, row_id, writing
 from ..feeds.feed import telling
 from ..fingerprints.imatch import BAND, Lexicon
-from ..papers.som import MissingExtraError, som_clusters
+from ..papers.som import som_clusters
 from ..quality import MODES, LabelledSet, calibrate, decide, evaluate
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
@@ -205,8 +205,8 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     with writing(opts.output, FORMATS) as output:
         try:
             made = som_clusters(documents) if opts.method == "som" else decide(documents, found.config).clusters
-        except MissingExtraError as error:
-            raise FeedError(f"--method {opts.method}: {error}") from error
+        except ModuleNotFoundError as error:
+            raise FeedError(f"--method som needs MiniSom: pip install 'scrapy-neardup[som]' ({error})") from error
         clusters = [cluster for cluster in made if len(cluster) > 1]
         for number, cluster in enumerate(clusters, 1):
             output.write(f"{json_text({'cluster': number, 'documents': cluster})}\n".encode())
