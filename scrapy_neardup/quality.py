@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -76,7 +75,7 @@ class LabelledSet:
     @classmethod
     def load(cls, folder: str) -> LabelledSet:
         """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label). Raise FeedError for an invalid row."""
-        docs, pairs = (_existing(Path(folder, name)) for name in ("docs.jsonl", "pairs.jsonl"))
+        docs, pairs = (os.path.join(folder, name) for name in ("docs.jsonl", "pairs.jsonl"))
         rows: dict[Any, dict[str, Any]] = {}
         for row in Feeds([docs]).rows():
             if rows.setdefault(_id(row, "id"), row.data) is not row.data:
@@ -127,13 +126,6 @@ def _id(row: Row, name: str) -> str | int:
     if not isinstance(value, (str, int)):
         raise FeedError(f"{row.place}: {name} is {value!r}; allowed is text or a whole number")
     return value
-
-
-def _existing(path: Path) -> str:
-    """Return the path of a file, or of its gzipped version if only the gzipped version exists."""
-    gzipped = Path(f"{path}.gz")
-    # Path.exists would raise if access is denied. Opening the file reports the reason later.
-    return str(gzipped if os.path.exists(gzipped) and not os.path.exists(path) else path)
 
 
 # Measurements
