@@ -135,14 +135,10 @@ def _id(row: Row, name: str) -> str | int:
 class Outcome:
     """The verdicts on a set of documents, and their cost."""
 
-    clusters: Sequence[Cluster]
-    """Each original with its copies."""
-    candidates: float
-    """The mean number of candidates compared with a document."""
-    rate: float
-    """Documents a second, from text to verdict."""
-    size: float
-    """The mean size of a document's record, in bytes."""
+    clusters: Sequence[Cluster]  # each original with its copies
+    candidates: float  # the mean number of candidates compared with a document
+    rate: float  # documents a second, from text to verdict
+    size: float  # the mean size of a document's record, in bytes
 
 
 def decide(documents: Iterable[tuple[Any, Document | None]], config: Config, *, verified: bool = True) -> Outcome:
@@ -192,11 +188,9 @@ MARGINS = (1, 2, 4, 8)
 class Pairs(NamedTuple):
     """The measures of candidate pairs, in arrays with one element for each pair."""
 
-    tokens: npt.NDArray[np.float64]
-    """Tokens of the shorter text."""
+    tokens: npt.NDArray[np.float64]  # tokens of the shorter text
     resemblance: npt.NDArray[np.float64]
-    right: npt.NDArray[np.bool_]
-    """True if the pair is labelled as a duplicate."""
+    right: npt.NDArray[np.bool_]  # true if the pair is labelled as a duplicate
 
 
 @dataclass(frozen=True)

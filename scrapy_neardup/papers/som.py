@@ -42,16 +42,11 @@ Integers: TypeAlias = npt.NDArray[np.intp]
 class Occurrences(NamedTuple):
     """The terms of the documents: four arrays of equal length, with an entry for each term of each document."""
 
-    documents: Integers
-    """Document numbers from 0, ascending."""
-    terms: Integers
-    """Term numbers from 0, in the order of first occurrence."""
-    in_title: Floats
-    """The number of occurrences in the title."""
-    in_text: Floats
-    """The number of occurrences in the text."""
-    size: tuple[int, int]
-    """The numbers of documents and of terms."""
+    documents: Integers  # document numbers from 0, ascending
+    terms: Integers  # term numbers from 0, in the order of first occurrence
+    in_title: Floats  # the number of occurrences in the title
+    in_text: Floats  # the number of occurrences in the text
+    size: tuple[int, int]  # the numbers of documents and of terms
 
 
 def count_terms(documents: Iterable[Document]) -> Occurrences:
