@@ -22,7 +22,7 @@ from typing import Any
 from peers import Peer, characters, datasketch, rensa, simhash, text_dedup_clusters
 
 from scrapy_neardup.items import item_document
-from scrapy_neardup.quality import MODES, Cluster, LabelledSet, Partition, decide
+from scrapy_neardup.quality import MODES, Cluster, LabelledSet, decide
 from scrapy_neardup.settings import DEFAULT_DETECTORS, Config
 from scrapy_neardup.text.tokens import tokenize
 
@@ -81,8 +81,7 @@ def line(labelled: LabelledSet, run: Run) -> str:
     start = time.perf_counter()
     clusters = list(run(labelled.rows))
     rate = len(labelled.rows) / (time.perf_counter() - start)
-    predicted = Partition(clusters)
-    strict, lenient, hard = (labelled.score(predicted, mode) for mode in MODES.values())
+    strict, lenient, hard = (labelled.score(clusters, mode) for mode in MODES.values())
     shares = (strict.precision, strict.recall, strict.f1, lenient.f1, hard.f1)
     return " ".join(f"{share:7.3f}" for share in shares) + f" {rate:7.0f}"
 

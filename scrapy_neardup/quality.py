@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -47,23 +46,6 @@ MODES = {
 }
 
 
-class Partition:
-    """A division of documents into clusters. `number` maps each document to the number of its cluster.
-
-    Pairs of documents are counted without listing them, so large clusters are cheap.
-    """
-
-    def __init__(self, clusters: Iterable[Cluster]) -> None:
-        self.number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
-        self.pairs = _pairs(Counter(self.number.values()))
-        """The number of pairs of documents that are in one cluster."""
-
-    def joins(self, pair: Pair) -> bool:
-        """Return whether both documents of a pair are in one cluster."""
-        first, second = (self.number.get(name) for name in pair)
-        return first is not None and first == second
-
-
 class Score(NamedTuple):
     """The agreement of predicted pairs with labels, as ratios and as numbers of pairs. Without pairs, a ratio is 0."""
 
@@ -93,7 +75,7 @@ class LabelledSet:
     @classmethod
     def load(cls, folder: str) -> LabelledSet:
         """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label). Raise FeedError for an invalid row."""
-        docs, pairs = (_existing(Path(folder, name)) for name in ("docs.jsonl", "pairs.jsonl"))
+        docs, pairs = (os.path.join(folder, name) for name in ("docs.jsonl", "pairs.jsonl"))
         rows: dict[Any, dict[str, Any]] = {}
         for row in Feeds([docs]).rows():
             if rows.setdefault(_id(row, "id"), row.data) is not row.data:
@@ -113,23 +95,20 @@ class LabelledSet:
         """Yield the id and the document of each row."""
         return ((name, item_document(row, config)) for name, row in self.rows.items())
 
-    def score(self, predicted: Partition, mode: Mode) -> Score:
-        """Return the score of the predicted clusters, counted over all pairs of documents that they join."""
-        found = self.found(predicted)
+    def score(self, clusters: Sequence[Cluster], mode: Mode) -> Score:
+        """Return the score of predicted clusters, counted over all pairs of documents that they join."""
+        found, joined = self.found(clusters), sum(len(each) * (len(each) - 1) // 2 for each in clusters)
         right = sum(found[label][0] for label in found if label in mode.right)
         missed = sum(found[label][1] for label in found if label in mode.right) - right
         ignored = sum(found[label][0] for label in found if label in mode.ignored)
-        return Score.of(right, predicted.pairs - ignored - right, missed)
+        return Score.of(right, joined - ignored - right, missed)
 
-    def found(self, predicted: Partition) -> dict[str, tuple[int, int]]:
+    def found(self, clusters: Sequence[Cluster]) -> dict[str, tuple[int, int]]:
         """Return two numbers for each label: its pairs that are in one predicted cluster, and all its pairs."""
+        number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
+        found = Counter(label for (a, b), label in self.labels.items() if a in number and number[a] == number.get(b))
         total = Counter(self.labels.values())
-        found = Counter(label for pair, label in self.labels.items() if predicted.joins(pair))
         return {label: (found[label], total[label]) for label in sorted(total)}
-
-
-def _pairs(sizes: Mapping[Any, int]) -> int:
-    return sum(size * (size - 1) // 2 for size in sizes.values())
 
 
 def _share(part: int, whole: int) -> float:
@@ -149,13 +128,6 @@ def _id(row: Row, name: str) -> str | int:
     return value
 
 
-def _existing(path: Path) -> str:
-    """Return the path of a file, or of its gzipped version if only the gzipped version exists."""
-    gzipped = Path(f"{path}.gz")
-    # Path.exists would raise if access is denied. Opening the file reports the reason later.
-    return str(gzipped if os.path.exists(gzipped) and not os.path.exists(path) else path)
-
-
 # Measurements
 
 
@@ -163,14 +135,10 @@ def _existing(path: Path) -> str:
 class Outcome:
     """The verdicts on a set of documents, and their cost."""
 
-    clusters: Sequence[Cluster]
-    """Each original with its copies."""
-    candidates: float
-    """The mean number of candidates compared with a document."""
-    rate: float
-    """Documents a second, from text to verdict."""
-    size: float
-    """The mean size of a document's record, in bytes."""
+    clusters: Sequence[Cluster]  # each original with its copies
+    candidates: float  # the mean number of candidates compared with a document
+    rate: float  # documents a second, from text to verdict
+    size: float  # the mean size of a document's record, in bytes
 
 
 def decide(documents: Iterable[tuple[Any, Document | None]], config: Config, *, verified: bool = True) -> Outcome:
@@ -198,14 +166,13 @@ def decide(documents: Iterable[tuple[Any, Document | None]], config: Config, *, 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
     """Compare the verdicts of a configuration, all detectors together, with the labels of a set. Return the results."""
     outcome = decide(labelled.documents(config), config, verified=verified)
-    predicted = Partition(outcome.clusters)
     return {
         "detectors": list(map(detector_name, config.detectors)),
-        **{name: labelled.score(predicted, mode)._asdict() for name, mode in MODES.items()},
+        **{name: labelled.score(outcome.clusters, mode)._asdict() for name, mode in MODES.items()},
         "candidates_per_document": round(outcome.candidates, 3),
         "documents_per_second": round(outcome.rate),
         "bytes_per_document": round(outcome.size),
-        "found": labelled.found(predicted),
+        "found": labelled.found(outcome.clusters),
     }
 
 
@@ -221,11 +188,9 @@ MARGINS = (1, 2, 4, 8)
 class Pairs(NamedTuple):
     """The measures of candidate pairs, in arrays with one element for each pair."""
 
-    tokens: npt.NDArray[np.float64]
-    """Tokens of the shorter text."""
+    tokens: npt.NDArray[np.float64]  # tokens of the shorter text
     resemblance: npt.NDArray[np.float64]
-    right: npt.NDArray[np.bool_]
-    """True if the pair is labelled as a duplicate."""
+    right: npt.NDArray[np.bool_]  # true if the pair is labelled as a duplicate
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from helpers import edited, python, text
 from scrapy_neardup.document import Document
 from scrapy_neardup.papers import som
 from scrapy_neardup.papers.som import (
-    MissingExtraError,
     Occurrences,
     count_terms,
     map_side,
@@ -245,12 +243,6 @@ def test_som_is_the_same_in_every_process_and_finds_the_same_with_another_seed(
     assert made.stdout == f"{expected}\n", made.stderr
     monkeypatch.setattr(som, "SEED", 7)
     assert som_clusters(batch()) == PAIRS
-
-
-def test_without_minisom_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "minisom", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'scrapy-neardup\[som\]'"):
-        som_clusters(batch(2))
 
 
 def test_clusters_are_made_without_scrapy() -> None:

@@ -14,7 +14,7 @@ from helpers import text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.commands.terminal import shown
+from scrapy_neardup.commands import shown
 
 MIRROR = "http://b.example/\x1b]0;owned\x07\n2 of 2 clusters\x9b2J\u202egpj"
 

@@ -24,7 +24,7 @@ from helpers import text, write_rows
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.commands.terminal import Ended, ending_on_signals
+from scrapy_neardup.commands import ending_on_signals
 
 BAR = re.compile(r"\d+%\|[^\r]*?\| +[\d.]+k?/[\d.]+k? \[\d\d:\d\d<[\d:?]+, +[\d.?]+[kM]?B/s\]")
 COUNTED = re.compile(r"\| \d+/\d+ \[\d\d:\d\d<")
@@ -161,7 +161,7 @@ def test_a_signal_that_is_ignored_or_seen_to_is_left_so(before: signal.Handlers)
     try:
         with ending_on_signals():
             assert signal.getsignal(signal.SIGHUP) is before
-            with pytest.raises(Ended) as ended:
+            with pytest.raises(SystemExit) as ended:
                 os.kill(os.getpid(), signal.SIGTERM)
             assert ended.value.code == 143
         assert signal.getsignal(signal.SIGHUP) is before

@@ -18,8 +18,7 @@ from ..feeds import FORMATS, FeedError, Feeds, Row, json_text, row_id, writing, 
 from ..feeds.formats import Warc
 from ..settings import Config
 from ..stats import plural
-from . import options
-from .terminal import answer
+from . import answer, options
 
 WORTH = 16 << 20  # bytes of feeds from which worker processes save time
 MOST = 8  # the maximum number of workers by default

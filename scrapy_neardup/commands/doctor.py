@@ -23,8 +23,8 @@ from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Store, StoreError, check_kind, is_server, named, open_store
 from ..store.local.database import check_file
+from . import answer, fields
 from .look import died
-from .terminal import answer, fields
 
 US = "scrapy-neardup"
 ADDON, PIPELINE, MIDDLEWARE, ORIGINS = (

@@ -24,11 +24,11 @@ from ..signature import Evidence, Signature, Visit
 from ..stats import FIELD, plural
 from ..store import Store, StoreError
 from ..verdict import Point, in_words, named
+from . import Moment, answer, fields
 from .look import described
 from .options import is_url, read_document, with_store
-from .terminal import Moment, answer, fields
 
-BEGINNING = 400  # characters of a text to show
+WIDTH, BEGINNING = 72, 6  # characters of a line of a text, and the lines to show
 LISTED = 50  # other URLs of a document, or items of a page, to list
 _THIN = "it has less than half of the page's words outside links, was hidden or in data, or is almost only links"
 _SCRIPTED = "the page has hardly any text, so its text may be in a script"
@@ -225,9 +225,7 @@ def _compared(
 
 
 def _beginning(text: str) -> list[str]:
-    text = text.strip()
-    begun = text[:BEGINNING] + "…" * (len(text) > BEGINNING)
-    return [part for line in begun.splitlines() for part in wrap(line, 72)]
+    return wrap(text[: 2 * WIDTH * BEGINNING], WIDTH, max_lines=BEGINNING, placeholder="…")
 
 
 # The points that decide

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from scrapy.settings import BaseSettings
@@ -16,13 +16,12 @@ from ..detectors.detector import build_detectors
 from ..feeds import FORMATS, FeedError, json_text, row_id, writing
 from ..feeds.feed import telling
 from ..fingerprints.imatch import BAND, Lexicon
-from ..papers.som import MissingExtraError, som_clusters
+from ..papers.som import som_clusters
 from ..quality import MODES, LabelledSet, calibrate, decide, evaluate
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
 from ..text.tokens import tokenize
-from . import options
-from .terminal import answer, shown
+from . import answer, options
 
 ALL = "all"
 HEAD = (
@@ -55,29 +54,26 @@ def run_evaluate(opts: argparse.Namespace, settings: BaseSettings) -> None:
         build_detectors(contestant)  # report a wrong name before the first measurement
     sets = [LabelledSet.load(folder) for folder in opts.folders]
     tokenize("预热")  # loads the dictionary, so that the first measurement does not include it
-    results = [_evaluated(labelled, configs, opts) for labelled in sets]
-    if opts.json:
-        answer(opts, results)
+    results = (  # each set is told as soon as it is measured
+        {
+            "set": labelled.name,
+            "documents": len(labelled.rows),
+            "results": [evaluate(labelled, contestant, verified=not opts.unverified) for contestant in configs],
+        }
+        for labelled in sets
+    )
+    answer(opts, [*results] if opts.json else None, chain.from_iterable(map(_table, results)))
 
 
-def _evaluated(labelled: LabelledSet, configs: list[Config], opts: argparse.Namespace) -> dict[str, Any]:
-    """Print the results on one set, each as soon as it is known, and return them."""
-
-    def tell(line: str) -> None:
-        print(shown(line), file=sys.stderr if opts.json else None, flush=True)
-
-    tell(f"{labelled.name}: {len(labelled.rows)} documents")
-    tell(HEAD)
-    rows = []
-    for contestant in configs:
-        rows.append(evaluate(labelled, contestant, verified=not opts.unverified))
-        tell(_measures(rows[-1]))
-    found = rows[-1]["found"]
+def _table(result: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{result['set']}: {result['documents']} documents"
+    yield HEAD
+    yield from map(_measures, result["results"])
+    found = result["results"][-1]["found"]
     if "dup" not in found:
-        tell("no pair is labelled 'dup', so precision and recall have no meaning")
+        yield "no pair is labelled 'dup', so precision and recall have no meaning"
     told = ", ".join(f"{label} {some} of {all_}" for label, (some, all_) in found.items())
-    tell(f"labelled pairs found in the last line: {told}")
-    return {"set": labelled.name, "documents": len(labelled.rows), "results": rows}
+    yield f"labelled pairs found in the last line: {told}"
 
 
 def _contestants(config: Config, chosen: Any) -> list[Config]:
@@ -125,14 +121,13 @@ def run_calibrate(opts: argparse.Namespace, settings: BaseSettings) -> None:
         raise FeedError(str(error)) from error
     named = {f"{PREFIX}{name.upper()}": value for name, value in found.items()}
     score = reached["strict"]
-    if opts.json:
-        answer(opts, {"settings": named, "reached": score})
-        return
     pairs = plural(score["right"] + score["missed"], "duplicate pair")
-    print(f"# target precision {opts.precision}; reached: precision {score['precision']}, recall {score['recall']}")
-    print(f"# learned from {pairs}; pairs found wrongly: {score['wrong']}")
-    for name, value in named.items():
-        print(f"{name} = {value!r}")
+    told = [
+        f"# target precision {opts.precision}; reached: precision {score['precision']}, recall {score['recall']}",
+        f"# learned from {pairs}; pairs found wrongly: {score['wrong']}",
+    ]
+    lines = [*told, *(f"{name} = {value!r}" for name, value in named.items())]
+    answer(opts, {"settings": named, "reached": score}, lines)
 
 
 # Lexicon
@@ -210,8 +205,8 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     with writing(opts.output, FORMATS) as output:
         try:
             made = som_clusters(documents) if opts.method == "som" else decide(documents, found.config).clusters
-        except MissingExtraError as error:
-            raise FeedError(f"--method {opts.method}: {error}") from error
+        except ModuleNotFoundError as error:
+            raise FeedError(f"--method som needs MiniSom: pip install 'scrapy-neardup[som]' ({error})") from error
         clusters = [cluster for cluster in made if len(cluster) > 1]
         for number, cluster in enumerate(clusters, 1):
             output.write(f"{json_text({'cluster': number, 'documents': cluster})}\n".encode())

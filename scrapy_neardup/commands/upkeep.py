@@ -21,8 +21,8 @@ from ..store import Selection, Store, StoreError, compact, open_store
 from ..store.interface import Forgotten
 from ..store.transfer import export_rows, import_rows
 from ..text.urls import canonical_url
+from . import answer, shown
 from .options import check_apart, documents_of, duration, held, host_name, is_url, read_document, through, with_store
-from .terminal import answer, shown
 
 # Judge
 

@@ -18,7 +18,6 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib import resources
 from importlib.metadata import version
@@ -74,30 +73,21 @@ def sentences(text: str) -> Iterator[list[tuple[str, int]]]:
         begin += len(words)
 
 
-@contextmanager
-def _extra() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        message = "the detectors dwdcs and dwswn need more packages: pip install 'scrapy-neardup[dwdcs]'"
-        raise ModuleNotFoundError(message, name=error.name) from error
-
-
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
     """Return the stem of a word by Porter's second algorithm. Words with other letters than a to z are unchanged."""
     if not (word.isascii() and word.isalpha()):
         return word
-    with _extra():
-        from snowballstemmer.english_stemmer import EnglishStemmer
+    from snowballstemmer.english_stemmer import EnglishStemmer
+
     # A new stemmer for each call, since a stemmer holds the current word and is not thread-safe.
     return str(EnglishStemmer().stemWord(word))
 
 
 @cache
 def stop_words() -> frozenset[str]:
-    with _extra():
-        from stopwordsiso import stopwords
+    from stopwordsiso import stopwords
+
     return frozenset(map(normalize, stopwords(LANGUAGES)))
 
 
@@ -351,11 +341,14 @@ class DWDCS:
 
     def __init__(self, synonyms: Concepts | Sequence[str] = ()) -> None:
         """`synonyms`: concepts, or paths of files with synonyms; () for the built-in ones."""
+        try:
+            packages = " ".join(f"{name} {version(name)}" for name in ("snowballstemmer", "stopwordsiso"))
+        except ModuleNotFoundError as error:
+            message = "the detectors dwdcs and dwswn need more packages: pip install 'scrapy-neardup[dwdcs]'"
+            raise ModuleNotFoundError(message, name=error.name) from error
         if not isinstance(synonyms, Mapping):
             synonyms = merge(group for path in synonyms for group in read_groups(path)) if synonyms else builtin()
         self.concepts = synonyms
-        with _extra():
-            packages = " ".join(f"{name} {version(name)}" for name in ("snowballstemmer", "stopwordsiso"))
         made_of = f"concepts {id_of(self.concepts)} terms 1, {TOKENS} {packages}"
         self.scheme = f"{self.name}/1 l {CANDIDATES} p {KEY_CONCEPTS} {made_of}"
 

@@ -35,10 +35,6 @@ SIMILARITY = 0.9  # the required cosine of two documents, over all their terms
 SEED = 1
 
 
-class MissingExtraError(ImportError):
-    """MiniSom is not installed. The message says how to install it."""
-
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.intp]
 
@@ -46,16 +42,11 @@ Integers: TypeAlias = npt.NDArray[np.intp]
 class Occurrences(NamedTuple):
     """The terms of the documents: four arrays of equal length, with an entry for each term of each document."""
 
-    documents: Integers
-    """Document numbers from 0, ascending."""
-    terms: Integers
-    """Term numbers from 0, in the order of first occurrence."""
-    in_title: Floats
-    """The number of occurrences in the title."""
-    in_text: Floats
-    """The number of occurrences in the text."""
-    size: tuple[int, int]
-    """The numbers of documents and of terms."""
+    documents: Integers  # document numbers from 0, ascending
+    terms: Integers  # term numbers from 0, in the order of first occurrence
+    in_title: Floats  # the number of occurrences in the title
+    in_text: Floats  # the number of occurrences in the text
+    size: tuple[int, int]  # the numbers of documents and of terms
 
 
 def count_terms(documents: Iterable[Document]) -> Occurrences:
@@ -181,9 +172,9 @@ def som_clusters(documents: Iterable[tuple[Any, Document]]) -> list[list[Any]]:
     """Return the clusters of two or more documents with ids, as lists of ids in the order of arrival.
 
     The classes for the selection of terms come from a first rough clustering. Documents without text are in no cluster.
-    Raise MissingExtraError if MiniSom is not installed.
+    Raise ModuleNotFoundError if MiniSom is not installed.
     """
-    library = _minisom()
+    minisom = import_module("minisom")
     rows = list(documents)
     found = count_terms(document for _, document in rows)
     weights = term_weights(found)
@@ -191,16 +182,9 @@ def som_clusters(documents: Iterable[tuple[Any, Document]]) -> list[list[Any]]:
     on_map = np.flatnonzero(vectors.any(axis=1))
     if len(on_map) < 2:
         return []
-    units = train(library, vectors[on_map])
+    units = train(minisom, vectors[on_map])
     near = near_on_map(units, lambda places: unit_vectors(found, weights, on_map[places]))
     return [[rows[place][0] for place in on_map[cluster]] for cluster in near]
-
-
-def _minisom() -> Any:
-    try:
-        return import_module("minisom")
-    except ImportError as error:
-        raise MissingExtraError("MiniSom is not installed: pip install 'scrapy-neardup[som]'") from error
 
 
 def _selected(found: Occurrences, weights: Floats) -> Integers:

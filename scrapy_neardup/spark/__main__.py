@@ -35,7 +35,7 @@ def setting(given: str) -> list[str]:
 def parser() -> argparse.ArgumentParser:
     shown = argparse.RawDescriptionHelpFormatter
     what = "remove duplicates from archives on Apache Spark"
-    made = VerbParser(f"python -m {NAME}", description=what, epilog=EXAMPLES, formatter_class=shown, allow_abbrev=False)
+    made = VerbParser(NAME, description=what, epilog=EXAMPLES, formatter_class=shown, allow_abbrev=False)
     add = made.add_argument
     add("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz, or Parquet")
     add_fields(made)
