@@ -19,7 +19,7 @@ from random import Random
 
 from serving import COMMON, FRAMES, serve
 
-from scrapy_neardup.text.lexicon import builtin
+from scrapy_neardup.fingerprints.imatch import builtin
 
 LISTED = 500
 OWN, COPY, EDITED = 1, 2, 3  # what the hosts have

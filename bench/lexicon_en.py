@@ -1,6 +1,6 @@
 """Make the English lexicon that scrapy-neardup ships: document frequencies of three free texts, their middle band.
 
-    python bench/lexicon_en.py --wordnet DIR --sotu DIR --factbook DIR -o scrapy_neardup/text/lexicons/en.txt.gz
+    python bench/lexicon_en.py --wordnet DIR --sotu DIR --factbook DIR -o scrapy_neardup/fingerprints/lexicons/en.txt.gz
 
 Each DIR is a folder of an unpacked package (its licence: NOTICE.en beside the lexicon):
   --wordnet   Debian wordnet-base 1:3.0-37, usr/share/wordnet: data.noun, data.verb, data.adj, data.adv
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from scrapy_neardup.text.lexicon import Lexicon
+from scrapy_neardup.fingerprints.imatch import Lexicon
 from scrapy_neardup.text.tokens import tokenize
 
 # A document is a passage of so many tokens, as long as a short news story: the sources have texts of 5 to 30,000.
@@ -26,7 +26,6 @@ PASSAGE = 100
 BAND = (0.4, 0.6)
 # The shorter ones are often words of other languages too (die, les, non, son, los) and would hide that a text is one.
 WORD = re.compile("[a-z]{4,}")
-SOURCE = "WordNet 3.0, State of the Union addresses 1790-2021, The World Factbook; licences: NOTICE.en"
 
 
 def wordnet(folder: Path) -> Iterator[str]:
@@ -83,7 +82,7 @@ def main() -> None:
         parser.add_argument(option, type=Path, required=True, metavar="FILE" if option == "-o" else "DIR")
     args = parser.parse_args()
     frequencies, documents = count((wordnet(args.wordnet), sotu(args.sotu), factbook(args.factbook)))
-    lexicon = Lexicon.from_frequencies(frequencies, documents, *BAND, source=SOURCE)
+    lexicon = Lexicon.from_frequencies(frequencies, documents, *BAND)
     lexicon.save(args.o)
     print(f"{len(lexicon.terms)} of {len(frequencies)} words of {documents} passages; id {lexicon.id}")
 

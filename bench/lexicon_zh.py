@@ -1,6 +1,6 @@
 """Make the Chinese lexicon that scrapy-neardup ships: a band of the IDF table in the installed jieba.
 
-    python bench/lexicon_zh.py -o scrapy_neardup/text/lexicons/zh.txt.gz
+    python bench/lexicon_zh.py -o scrapy_neardup/fingerprints/lexicons/zh.txt.gz
 
 Its licence: NOTICE.zh beside the lexicon.
 """
@@ -8,9 +8,8 @@ Its licence: NOTICE.zh beside the lexicon.
 from __future__ import annotations
 
 import argparse
-from importlib.metadata import version
 
-from scrapy_neardup.text.lexicon import Lexicon
+from scrapy_neardup.fingerprints.imatch import Lexicon
 from scrapy_neardup.text.tokens import path_of
 
 # Shares of the table's highest IDF, measured on labelled news and laws. A wider band loses recall, since an edit can
@@ -25,7 +24,7 @@ def chinese() -> Lexicon:
     low, high = (edge * max(idfs.values()) for edge in BAND)  # the highest is that of a word in one document
     # Single characters are often leftovers of the segmenter.
     terms = frozenset(term for term, idf in idfs.items() if low <= idf <= high and len(term) > 1)
-    return Lexicon(terms, {"source": f"IDF table of jieba {version('jieba')}; licence: NOTICE.zh"})
+    return Lexicon(terms)
 
 
 def main() -> None:

@@ -19,18 +19,23 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from scrapy_neardup.papers.dwdcs import LARGEST, THRESHOLD, merge, read_groups
+from scrapy_neardup.papers.dwdcs import LARGEST, merge, stems
 from scrapy_neardup.text.tokens import normalize
 
 # A single character has too many meanings: its glosses would join what is not alike.
 ENTRY = re.compile(r"\S+ (?P<word>[\u4e00-\u9fff]{2,}) \[[^\]]*\] /(?P<glosses>.*)/")
 HAN = re.compile("[\u4e00-\u9fff]")
+SYNSET = re.compile(r"\d{8} \d\d [nvasr] (?P<count>[0-9a-f]{2}) ")
 
 
 def wordnet(folder: Path) -> list[frozenset[str]]:
     """Return the groups of synonyms in WordNet's data files."""
-    parts = ("noun", "verb", "adj", "adv")
-    return [group for part in parts for group in read_groups(str(folder / f"data.{part}"))]
+    groups = []
+    for part in ("noun", "verb", "adj", "adv"):
+        for line in (folder / f"data.{part}").read_text(encoding="utf-8").splitlines():
+            if synset := SYNSET.match(line):
+                groups.append(stems(line[synset.end() :].split(" ")[: 2 * int(synset["count"], 16) : 2]))
+    return [group for group in groups if 1 < len(group) <= LARGEST]
 
 
 def cedict(path: Path) -> list[frozenset[str]]:
@@ -47,7 +52,7 @@ def cedict(path: Path) -> list[frozenset[str]]:
 def save(groups: Iterable[frozenset[str]], path: Path) -> None:
     """Merge groups of synonyms and write the concepts to a file; the same ones give the same bytes."""
     concepts: defaultdict[str, list[str]] = defaultdict(list)
-    names = merge(groups, THRESHOLD)
+    names = merge(groups)
     for term, name in sorted(names.items()):
         concepts[name].append(term)
     lines = "".join("\t".join([name, *concepts[name]]) + "\n" for name in sorted(concepts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,8 +15,10 @@ from .fingerprints.record import Head, Source, Wanted, make
 from .fingerprints.shingles import WIDTH, Sketch
 from .fingerprints.simhash import layout
 from .text.html import BUILTIN, Extract, Page, build_reader, looks_like_html
-from .text.tokens import spaced, token_lines
+from .text.tokens import spaced, word_lines
 from .text.urls import host
+
+_WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]")  # its beginning, in text that is spaced
 
 
 class Tree(NamedTuple):
@@ -91,8 +94,7 @@ class Document:
     @property
     def source(self) -> Source:
         """The parts that the record of the document is made of."""
-        text = spaced(self.text) if native.compiled else self.lines
-        return Source(text, self.site, self.facts, self.layout)
+        return Source(self.spaced if native.compiled else self.lines, self.site, self.facts, self.layout)
 
     @property
     def site(self) -> bytes:
@@ -105,9 +107,19 @@ class Document:
         return self.lines.decode().split("\n") if self.lines else []
 
     @cached_property
+    def spaced(self) -> bytes:
+        """The tokens in UTF-8, with ASCII separators between them."""
+        return spaced(self.text)
+
+    @property
+    def has_tokens(self) -> bool:
+        """False if the text has no words."""
+        return _WORD.search(self.spaced) is not None
+
+    @cached_property
     def lines(self) -> bytes:
         """The tokens in UTF-8, one a line; b"" without tokens."""
-        return token_lines(self.text)
+        return word_lines(self.spaced)
 
     @cached_property
     def hashes(self) -> Hashes:

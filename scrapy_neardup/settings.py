@@ -83,7 +83,7 @@ Check = Callable[[Any], Any]
 """Converts a setting from the user's form to the internal form. Raises ValueError with the allowed values."""
 
 
-def _check(allowed: str, fits: Callable[[Any], object], read: Check = lambda value: value) -> Check:
+def checking(allowed: str, fits: Callable[[Any], object], read: Check = lambda value: value) -> Check:
     """Return a check that `read` converts a value without an error, and that the result fits."""
 
     def check(value: Any) -> Any:
@@ -95,18 +95,18 @@ def _check(allowed: str, fits: Callable[[Any], object], read: Check = lambda val
     return check
 
 
-def _number(low: float, high: float = float("inf"), kind: Callable[[Any], float] = float) -> Check:
+def number(low: float, high: float = float("inf"), kind: Callable[[Any], float] = float) -> Check:
     def read(value: Any) -> float:
         return kind(value) if not isinstance(value, bool) and kind(value) == float(value) else float("nan")
 
     limits = f"from {low} to {high}" if high < float("inf") else f"from {low} up"
     allowed = f"a number {limits}" if kind is float else f"a whole number {limits}"
-    return _check(allowed, lambda number: low <= number <= high, read)
+    return checking(allowed, lambda value: low <= value <= high, read)
 
 
 def _choice(literal: Any) -> Check:
     allowed = get_args(literal)
-    return _check(" or ".join(map(repr, allowed)), lambda value: value in allowed)
+    return checking(" or ".join(map(repr, allowed)), lambda value: value in allowed)
 
 
 def _optional(check: Check) -> Check:
@@ -144,7 +144,7 @@ def _detectors(value: Any) -> tuple[Any, ...]:
         f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own detectors, each alone or with arguments:"
         " {'name': 'simhash', 'distance': 6}"
     )
-    parts = _check(allowed, bool, _listed)(value)
+    parts = checking(allowed, bool, _listed)(value)
     for part in parts:
         name = detector_name(part)
         is_known = isinstance(name, str) and (name in BUILTIN_DETECTORS or "." in name)
@@ -156,10 +156,10 @@ def _detectors(value: Any) -> tuple[Any, ...]:
 
 def _by_length(value: Any) -> Any:
     """Return a required resemblance, or a dictionary from minimum numbers of tokens to required resemblances."""
-    value, share = literal(value), _number(0, 1)
+    value, share = literal(value), number(0, 1)
     if not isinstance(value, Mapping):
         return share(value)
-    return dict(sorted((int(_number(0, kind=int)(tokens)), share(least)) for tokens, least in value.items()))
+    return dict(sorted((int(number(0, kind=int)(tokens)), share(least)) for tokens, least in value.items()))
 
 
 def seconds(value: Any) -> float:
@@ -167,40 +167,40 @@ def seconds(value: Any) -> float:
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", value.lower())):
-        number, unit = match.groups()
-        value = float(number) * _UNITS.get(unit, _UNITS.get(unit.rstrip("s"), float("nan")))
-    return float(_check("seconds, a timedelta, or text such as '30 days'", lambda read: read >= 0, _number(0))(value))
+        amount, unit = match.groups()
+        value = float(amount) * _UNITS.get(unit, _UNITS.get(unit.rstrip("s"), float("nan")))
+    return float(checking("seconds, a timedelta, or text such as '30 days'", lambda read: read >= 0, number(0))(value))
 
 
-_flag = _check("True or False", lambda flag: flag is not None, lambda value: _FLAGS.get(str(value).lower()))
-_name = _check("the name of an item field", lambda value: isinstance(value, str) and value)
-_names = _check("a list of names", lambda names: all(isinstance(name, str) and name for name in names), _listed)
-_sites = _check(
+_flag = checking("True or False", lambda flag: flag is not None, lambda value: _FLAGS.get(str(value).lower()))
+_name = checking("the name of an item field", lambda value: isinstance(value, str) and value)
+_names = checking("a list of names", lambda names: all(isinstance(name, str) and name for name in names), _listed)
+_sites = checking(
     "a list of hosts, each with or without port",
     lambda hosts: all(_HOST.fullmatch(name.lower()) for name in hosts),
     _names,
 )
-_path = _check("a path", bool, lambda value: str(os.fspath(value)))
-_namespace = _check(
+_path = checking("a path", bool, lambda value: str(os.fspath(value)))
+_namespace = checking(
     "text, in which {spider} stands for the name of the spider",
     lambda value: {*re.findall(r"\{[a-z_]+\}", value)} <= {"{spider}"},
 )
-_fields = _check("a list of names of item fields, or None", bool, _names)
-_codes = _check(
+_fields = checking("a list of names of item fields, or None", bool, _names)
+_codes = checking(
     "a list of HTTP status codes from 400 to 599",
     lambda codes: all(400 <= code <= 599 for code in codes),
     lambda value: frozenset(map(int, value if isinstance(value, (set, frozenset)) else _listed(value))),
 )
-_hosts = _check(
+_hosts = checking(
     "a dictionary from mirror host to original host, each with or without port, with no host on both sides",
     lambda hosts: all(map(_HOST.fullmatch, [*hosts, *hosts.values()])) and not {*hosts} & {*hosts.values()},
     lambda value: {mirror.lower(): canonical.lower() for mirror, canonical in literal(value).items()},
 )
-_resemblance = _check(
+_resemblance = checking(
     "a number from 0 to 1, or a dictionary from minimum tokens to such numbers", lambda read: read != {}, _by_length
 )
 # With a lifetime of zero, everything would be forgotten between runs.
-_lifetime = _check("None, seconds above 0, a timedelta, or text such as '90 days'", bool, seconds)
+_lifetime = checking("None, seconds above 0, a timedelta, or text such as '90 days'", bool, seconds)
 
 
 def _extractor(value: Any) -> Any:
@@ -231,9 +231,9 @@ class Config:
     revisit: Revisit = _setting("keep", _choice(Revisit))
     dropped: str | None = _setting(None, _optional(_path))
     scope: Scope = _setting("all", _choice(Scope))
-    length_ratio: float = _setting(2.5, _number(1))
+    length_ratio: float = _setting(2.5, number(1))
     resemblance: float | Mapping[int, float] = _setting(0.4, _resemblance)
-    min_tokens: int = _setting(20, _number(0, kind=int))
+    min_tokens: int = _setting(20, number(0, kind=int))
     short_text: ShortText = _setting("unique", _choice(ShortText))
     skip_mirrors: bool = _setting(True, _flag)
     skip_start: bool = _setting(False, _flag)
@@ -241,12 +241,12 @@ class Config:
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)
     unheld_mirrors: UnheldMirrors = _setting("leave", _choice(UnheldMirrors))
-    recheck: float = _setting(0.01, _number(0, 1))
+    recheck: float = _setting(0.01, number(0, 1))
     mirror_ttl: float = _setting(30 * 86400.0, seconds)
     ttl: float | None = _setting(None, _optional(_lifetime))
     unclean_run: UncleanRun = _setting("forget", _choice(UncleanRun))
     preferred_hosts: tuple[str, ...] = _setting((), _sites)
-    workers: int = _setting(1, _number(0, 1024, int))
+    workers: int = _setting(1, number(0, 1024, int))
 
     if TYPE_CHECKING:  # the checks accept more types than they return
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .fingerprints.record import Head, facts_in, fingerprints_in, keys_in
+from .fingerprints.record import Head, facts_in, fingerprints_in, index_keys, keys_in
 from .fingerprints.shingles import Sketch
 
 TITLE = 200  # stored characters of a title
@@ -56,6 +57,11 @@ class Signature(_Weak):
     def keys(self) -> dict[str, tuple[int, ...]]:
         """The keys by which the index finds the document, by detector."""
         return keys_in(self.record, self.head)
+
+    @cached_property
+    def index_keys(self) -> array[int]:
+        """The keys of all detectors, each once."""
+        return index_keys(self.record, self.head)
 
     @property
     def fingerprints(self) -> dict[str, tuple[int, ...]]:

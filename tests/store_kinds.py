@@ -73,7 +73,7 @@ class Place:
 
     def die(self, store: Store) -> None:
         """End a run as a kill does: nothing more is written, and nobody takes it for alive."""
-        store.backend.abandon()
+        store.backend.close()
         self.let_lapse(store.run)
 
     def fill_and_die(self, *documents: str, **options: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -58,16 +59,16 @@ class Place:
         assert made.hold_run(run)
         return made
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         while self._opened:
-            self._opened.pop().abandon()
+            self._opened.pop().close()
 
 
 @pytest.fixture(params=BACKENDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     place = Place(BACKENDS[request.param](tmp_path, uuid4().hex))
     yield place
-    place.abandon()
+    place.close()
 
 
 each_lasting = pytest.mark.parametrize("place", LASTING, indirect=True)
@@ -118,16 +119,16 @@ def find(backend: Backend, value: int, most: int = NEWEST) -> list[str]:
 
 
 def found_by(backend: Backend, key: int, most: int = NEWEST) -> list[str]:
-    return keys_of(backend.find([Question({key: most})])[0].rows.get(key, []))
+    return keys_of(backend.find([Question(array("Q", [key]), most)])[0].rows.get(key, []))
 
 
 def near(backend: Backend, simhash: int, distance: int) -> list[str]:
-    return keys_of(backend.find([Question({}, simhash, distance)])[0].near)
+    return keys_of(backend.find([Question(array("Q"), 0, simhash, distance)])[0].near)
 
 
 def claim(backend: Backend, entry: Entry) -> Found:
     """Ask for all keys of a document, to hold it."""
-    question = Question(dict.fromkeys(entry.postings.keys, NEWEST), entry.postings.simhash, 3)
+    question = Question(entry.postings.keys, NEWEST, entry.postings.simhash, 3)
     return backend.find([question], [entry])[0]
 
 
@@ -209,7 +210,8 @@ def test_several_questions_at_once(place: Place) -> None:
     one, two = document(1, 11, simhash=0), document(2, 12)
     backend.write([one, two])
     first, second, third = map(key_of, (11, 12, 13))
-    found = backend.find([Question({first: 4, second: 4}), Question({third: 4}), Question({second: 1}, 1, 3)])
+    asked = [(array("Q", [first, second]), 4), (array("Q", [third]), 4), (array("Q", [second]), 1, 1, 3)]
+    found = backend.find([Question(*each) for each in asked])
     told = [{key: keys_of(rows) for key, rows in each.rows.items() if rows} for each in found]
     assert told == [{first: [one.key], second: [two.key]}, {}, {second: [two.key]}]
     assert [keys_of(each.near) for each in found] == [[], [], [one.key]]
@@ -260,7 +262,7 @@ def test_nearest_where_nearer_ones_are_gone(place: Place) -> None:
 def test_key_and_simhash_at_their_limits(place: Place) -> None:
     backend = place.begun()
     most = (1 << 64) - 1
-    entry = document(1, simhash=most)._replace(postings=Postings([0, most, 1 << 44], most))
+    entry = document(1, simhash=most)._replace(postings=Postings(array("Q", [0, most, 1 << 44]), most))
     backend.write([entry])
     assert [found_by(backend, key) for key in (0, most, 1 << 44, 1 << 60)] == [[entry.key]] * 3 + [[]]
     assert near(backend, most, 0) == [entry.key]
@@ -300,7 +302,7 @@ def test_what_is_held_others_see(place: Place) -> None:
     assert claim(two, second).is_held
     two.write([second])
     two.flush(wait=True)
-    [row] = one.find([Question({key_of(13): 1})])[0].rows[key_of(13)]
+    [row] = one.find([Question(array("Q", [key_of(13)]), 1)])[0].rows[key_of(13)]
     assert (row.key, row.is_pending) == (second.key, False)
 
 
@@ -328,12 +330,12 @@ def test_documents_are_held_up_to_the_first_that_is_not(place: Place) -> None:
     backend = place.begun()
     backend.write([document(1, 11)])
     some = [document(2, 12), document(3, 13), document(4, 11), document(5, 14)]
-    questions = [Question(dict.fromkeys(each.postings.keys, 4)) for each in some]
+    questions = [Question(each.postings.keys, 4) for each in some]
     found = backend.find(questions, some)
     assert [each.is_held for each in found] == [True, True, False, False]
     assert [find(backend, key) for key in (12, 13, 14)] == [[some[0].key], [some[1].key], []]
     again = document(6, 15, 16), document(7, 16)
-    questions = [Question(dict.fromkeys(each.postings.keys, 4)) for each in again]
+    questions = [Question(each.postings.keys, 4) for each in again]
     found = backend.find(questions, again)
     assert [each.is_held for each in found] == [True, False]
     assert [keys_of(each.rows.get(key_of(16), [])) for each in found] == [[], [again[0].key]]
@@ -399,7 +401,7 @@ def read_all(backend: Backend) -> dict[str, Row]:
 def test_damaged_postings_are_told(place: Place, key: str, value: bytes) -> None:
     backend = place.begun()
     assert isinstance(backend, RedisBackend)
-    backend.write([document(1, simhash=0)._replace(postings=Postings([0], 0))])
+    backend.write([document(1, simhash=0)._replace(postings=Postings(array("Q", [0]), 0))])
     backend.flush(wait=True)
     root = backend.root.encode()
     if key == "n":
@@ -407,4 +409,4 @@ def test_damaged_postings_are_told(place: Place, key: str, value: bytes) -> None
     else:
         backend.run(["call", "SET", root + b"k\0\0\0", value])
     with pytest.raises(StoreError, match="stats --check"):
-        backend.find([Question({0: 1}, 0, 3)])
+        backend.find([Question(array("Q", [0]), 1, 0, 3)])

@@ -1,31 +1,22 @@
-"""Tests of clusters/: each formula by numbers worked by hand, the map, and both ways to cluster."""
+"""Clusters by the map: each formula by numbers worked by hand, the map, and all of it."""
 
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import edited, hashes, python, text, words
+from helpers import edited, python, text
 
 from scrapy_neardup.document import Document
-from scrapy_neardup.matching.matcher import Rule
 from scrapy_neardup.papers import som
 from scrapy_neardup.papers.som import (
-    MissingExtraError,
     Occurrences,
-    Parameters,
     count_terms,
     map_side,
     near_on_map,
-    som_clusters,
 )
-from scrapy_neardup.quality.shingle_clusters import NEWEST, resemblance, shingle_clusters
-from scrapy_neardup.settings import Config
-
-RULE = Rule.from_config(Config())
 
 
 def documents(*texts: str) -> list[Document]:
@@ -35,6 +26,10 @@ def documents(*texts: str) -> list[Document]:
 def batch(count: int = 30, size: int = 200) -> list[Document]:
     """Return so many texts, each followed by a copy with two words changed."""
     return documents(*(each for n in range(count) for each in (text(n, size), edited(text(n, size), 50, 100))))
+
+
+def som_clusters(batch: list[Document]) -> list[list[int]]:
+    return som.som_clusters(enumerate(batch))
 
 
 PAIRS = [[n, n + 1] for n in range(0, 60, 2)]
@@ -74,15 +69,18 @@ def test_a_term_of_all_documents_has_a_little_weight() -> None:
 
 
 @pytest.mark.parametrize(("alpha", "red"), [(1, 3), (2, 4), (3, 5), (4, 6), (6, 8)])
-def test_term_weights_equations_1_3_and_4(three: Occurrences, alpha: float, red: float) -> None:
-    assert som.term_weights(three, alpha)[4] == (1 + 1) / 2
-    assert som.term_weights(three, alpha)[0] == pytest.approx((0.99232 + red) / 2, abs=1e-5)
+def test_term_weights_equations_1_3_and_4(
+    three: Occurrences, alpha: float, red: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(som, "TITLE_WEIGHT", alpha)
+    assert som.term_weights(three)[4] == (1 + 1) / 2
+    assert som.term_weights(three)[0] == pytest.approx((0.99232 + red) / 2, abs=1e-5)
 
 
 def test_no_documents_and_documents_without_text_have_no_terms() -> None:
     assert count_terms([]).size == (0, 0)
     assert count_terms([Document(title="only a title"), *documents("", "…")]).size == (3, 0)
-    assert len(som.term_weights(count_terms([]), 2)) == 0
+    assert len(som.term_weights(count_terms([]))) == 0
 
 
 # Selection: 10 documents, 5 in the class; a term is in 4 of them, 3 in the class.
@@ -107,10 +105,11 @@ def test_chi_square_equation_7() -> None:
     assert scores("chi_square", 4, 4, in_class=10) == 0
 
 
-def test_joint_score_equation_8_in_the_best_class() -> None:
+def test_joint_score_equation_8_in_the_best_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(som, "CHI_SHARE", 0.25)
     # `cat` is in both documents of class 0, `dog` in one of each, `eel` in one of class 1.
     found = count_terms(documents("cat dog", "cat", "dog eel", "fox"))
-    joint = som.joint_score(found, np.array([0, 0, 1, 1]), 0.25)
+    joint = som.joint_score(found, np.array([0, 0, 1, 1]))
     assert joint[0] == pytest.approx(0.25 * 4 + 0.75 * math.log(2))
     assert joint[1] == pytest.approx(0)
     # chi: 4 (.25 × .5 − 0 × .25)² / (.25 × .75 × .25) = 4/3
@@ -137,7 +136,6 @@ def test_rough_classes_hold_what_is_alike_together_and_are_numbered_as_they_come
     east, north = np.array([1.0, 0.1, 0.0]), np.array([0.0, 0.1, 1.0])
     vectors = som.normalized(np.array([east, east, north, east, north, north, east, north]))
     assert som.rough_classes(vectors).tolist() == [0, 0, 1, 0, 1, 1, 0, 1]
-    assert som.class_numbers(["b", None, "a", "b"]).tolist() == [0, 1, 2, 0]
 
 
 # The map
@@ -167,7 +165,7 @@ def test_training_equations_15_and_16(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(som, "STEPS", 2)
     monkeypatch.setattr(som, "STEPS_A_DOCUMENT", 1)
     library = Begun([[1.0, 0.0]])
-    assert som.train(library, np.array([[0.0, 1.0]] * 2), 1).tolist() == [[0, 0]] * 2
+    assert som.train(library, np.array([[0.0, 1.0]] * 2)).tolist() == [[0, 0]] * 2
     assert library.map.get_weights()[0, 0] == pytest.approx([0.06074 / 0.99849, 0.99664 / 0.99849], abs=1e-5)
 
 
@@ -180,42 +178,42 @@ def test_training_equations_13_14_and_17(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(som, "map_side", lambda documents: 3)
     away = [1.0, 0.0]
     library = Begun([[0.6, 0.8], away, away], [away] * 3, [away] * 3)
-    assert som.train(library, np.array([[0.0, 1.0]]), 1).tolist() == [[0, 0]]
+    assert som.train(library, np.array([[0.0, 1.0]])).tolist() == [[0, 0]]
     won, near = np.array([0.06, 0.98]) / math.sqrt(0.964), np.array([0.1, 0.9]) / math.sqrt(0.82)
     expected = np.array([[won, near, away], [near, near, away], [away] * 3])
     assert library.map.get_weights() == pytest.approx(expected)
 
 
-def joined(units: list[list[int]], cosines: list[float], similarity: float) -> list[list[int]]:
+def joined(units: list[list[int]], cosines: list[float]) -> list[list[int]]:
     """Return the clusters of documents whose cosine with the first is given."""
     vectors = np.array([[cosine, math.sqrt(1 - cosine**2)] for cosine in cosines])
-    return near_on_map(np.array(units), lambda chosen: vectors[chosen], similarity)
+    return near_on_map(np.array(units), lambda chosen: vectors[chosen])
 
 
 def test_near_documents_of_the_same_and_of_adjacent_units_are_joined() -> None:
-    assert joined([[0, 0], [0, 0]], [1, 1], 1) == [[0, 1]]
-    assert joined([[0, 0], [1, 1]], [1, 1], 0.9) == [[0, 1]]  # they touch at a corner
-    assert joined([[0, 0], [0, 2]], [1, 1], 0.9) == []
-    assert joined([[0, 0], [0, 2], [1, 1]], [1, 1, 1], 0.9) == [[0, 1, 2]]  # by way of the last
-    assert joined([[0, 0], [3, 3], [0, 0], [3, 3]], [1, 0, 1, 0], 0.9) == [[0, 2], [1, 3]]
+    assert joined([[0, 0], [0, 0]], [1, 1]) == [[0, 1]]
+    assert joined([[0, 0], [1, 1]], [1, 1]) == [[0, 1]]  # they touch at a corner
+    assert joined([[0, 0], [0, 2]], [1, 1]) == []
+    assert joined([[0, 0], [0, 2], [1, 1]], [1, 1, 1]) == [[0, 1, 2]]  # by way of the last
+    assert joined([[0, 0], [3, 3], [0, 0], [3, 3]], [1, 0, 1, 0]) == [[0, 2], [1, 3]]
 
 
 def test_documents_are_near_from_the_least_cosine_on() -> None:
-    assert joined([[0, 0], [0, 0]], [1, 0.6], 0.6) == [[0, 1]]
-    assert joined([[0, 0], [0, 0]], [1, 0.6], 0.61) == []
+    assert joined([[0, 0], [0, 0]], [1, 0.9]) == [[0, 1]]
+    assert joined([[0, 0], [0, 0]], [1, 0.89]) == []
 
 
 def test_som_finds_the_copies() -> None:
     pytest.importorskip("minisom")
     assert som_clusters(batch()) == PAIRS
-    assert som_clusters(batch(), classes=["ab"[n // 2 % 2] for n in range(60)]) == PAIRS
 
 
-def test_som_of_texts_that_are_equal_but_for_their_titles() -> None:
+def test_som_of_texts_that_are_equal_but_for_their_titles(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("minisom")
     rows = [Document(title=f"title{n}", text=text(n // 2, 40)) for n in range(10)]
-    assert som_clusters(rows, Parameters(title_weight=1)) == [[n, n + 1] for n in range(0, 10, 2)]
-    assert som_clusters(rows, Parameters(title_weight=6)) == []
+    for weight, expected in ((1, [[n, n + 1] for n in range(0, 10, 2)]), (6, [])):
+        monkeypatch.setattr(som, "TITLE_WEIGHT", weight)
+        assert som_clusters(rows) == expected
 
 
 def test_som_of_almost_nothing() -> None:
@@ -224,79 +222,9 @@ def test_som_of_almost_nothing() -> None:
     assert som_clusters(documents("", "", "…")) == []
     assert som_clusters(documents("", "one two", "")) == []
     assert som_clusters(documents("", "one two", "", "one two")) == [[1, 3]]
-    assert som_clusters(documents("one", "two"), classes=["a", "b"]) == []
-
-
-def test_without_minisom_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "minisom", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'scrapy-neardup\[som\]'"):
-        som_clusters(batch(2))
-
-
-# Shingles
-
-
-def test_resemblance_is_what_both_have_over_what_either_has() -> None:
-    a = np.array([1, 2, 3, 4], dtype=np.uint64)
-    b = np.array([3, 4, 5], dtype=np.uint64)
-    none = a[:0]
-    assert resemblance(a, b) == resemblance(b, a) == 0.4
-    assert resemblance(a, a) == 1
-    assert resemblance(a, none) == 0
-    assert resemblance(none, none) == 1
-    assert resemblance(hashes(1000, 1), hashes(1000, 2)) == 0
-
-
-def test_shingle_finds_the_copies() -> None:
-    assert shingle_clusters(iter(batch()), RULE) == PAIRS
-    assert shingle_clusters(reversed(batch()), RULE) == PAIRS
-
-
-def test_shingle_joins_by_way_of_others() -> None:
-    one, three = text(1), text(2)
-    two = " ".join(one.split()[:100] + three.split()[:100])
-    apart = Rule(0.25, 2.5, 20, allowance=0)
-    assert shingle_clusters(documents(one, three), apart) == []
-    assert shingle_clusters(documents(one, three, two), apart) == [[0, 1, 2]]
-
-
-def test_shingle_asks_the_rule() -> None:
-    pair = documents(text(1), edited(text(1), *range(0, 200, 10)))  # 198 shingles, 59 changed: 139/257 = .54
-    assert shingle_clusters(pair, Rule(0.4, 2.5, 20)) == [[0, 1]]
-    assert shingle_clusters(pair, Rule(0.43, 2.5, 20)) == []  # and .12 more
-    assert shingle_clusters(pair, Rule(0.4, 2.5, 300)) == []
-
-
-def test_shingle_of_short_and_empty_texts() -> None:
-    assert shingle_clusters([], RULE) == []
-    assert shingle_clusters(documents("", "", "…"), RULE) == []
-    short = documents("one two", "one two")
-    assert shingle_clusters(short, RULE) == []
-    assert shingle_clusters(short, Rule.from_config(Config(short_text="exact"))) == [[0, 1]]
-    revisit = [Document(f"http://a.example/{part}", "one two") for part in ("x?b=1&a=2", "x?a=2&b=1", "y")]
-    assert shingle_clusters(revisit, RULE) == [[0, 1]]
-
-
-def test_figures_tell_texts_of_one_form_apart() -> None:
-    form = " ".join(f"{word} {{}}" if n % 4 == 0 else word for n, word in enumerate(words(100, 1)))
-    reports = documents(*(form.format(*range(start, start + 25)) for start in (100, 200)))
-    assert shingle_clusters(reports, Rule(0.0, 2.5, 20, allowance=0, short_allowance=0)) == []
-
-
-def test_a_set_phrase_does_not_make_it_compare_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared: list[object] = []
-    monkeypatch.setattr("scrapy_neardup.quality.shingle_clusters.repeats", lambda *pair: compared.append(pair))
-    assert shingle_clusters([Document(text=text(1))] * 200, RULE) == []
-    assert len(compared) == sum(min(number, NEWEST) for number in range(200))
-
-
-def test_copies_beyond_the_newest_are_found_by_way_of_those_in_between() -> None:
-    copies = [edited(text(1), n) for n in range(100)]
-    assert shingle_clusters(documents(*copies), RULE) == [list(range(100))]
+    assert som_clusters(documents("one", "two")) == []
 
 
 def test_clusters_are_made_without_scrapy() -> None:
-    modules = "scrapy_neardup.papers.som, scrapy_neardup.quality.shingle_clusters"
-    code = f"import {modules}, sys; print('minisom' in sys.modules)"
-    made = python(code, PYTHONHASHSEED="1")
+    made = python("import scrapy_neardup.papers.som, sys; print('minisom' in sys.modules)", PYTHONHASHSEED="1")
     assert made.stdout == "False\n", made.stderr

@@ -33,18 +33,17 @@ def clustered(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     return rows(folder / "out.jsonl")
 
 
-def test_shingle_is_the_default(folder: Path) -> None:
+def test_what_dedupe_decides_is_the_default(folder: Path) -> None:
     made = succeeded(folder, "lab", "cluster", "in.jsonl", "-o", "out.jsonl", "--id-field", "id")
     assert rows(folder / "out.jsonl") == WANTED
     assert made.stdout == ""
     assert made.stderr.splitlines()[-1] == "7 rows, 6 documents, 2 clusters of 5 documents"
-    assert clustered(folder, "--id-field", "id", "--method", "shingle") == WANTED
+    assert clustered(folder, "--id-field", "id", "--method", "dedupe") == WANTED
 
 
 def test_som(folder: Path) -> None:
     pytest.importorskip("minisom")
     assert clustered(folder, "--id-field", "id", "--method", "som") == WANTED
-    assert clustered(folder, "--id-field", "id", "--method", "som", "--class-field", "kind") == WANTED
 
 
 def test_without_id_field_documents_go_by_url_or_row_number(folder: Path) -> None:
@@ -81,21 +80,11 @@ def test_help_says_what_som_is_for(tmp_path: Path) -> None:
 
 
 def test_without_minisom_it_says_what_to_install(folder: Path) -> None:
-    (folder / "minisom.py").write_text("raise ImportError('not here')")
+    (folder / "minisom.py").write_text("raise ModuleNotFoundError('not here')")
     # The folder comes before what is installed.
     said = refused(folder, "lab", "cluster", "in.jsonl", "-o", "out.jsonl", "--method", "som")
-    assert (
-        said
-        == "scrapy neardup lab cluster: --method som: MiniSom is not installed: pip install 'scrapy-neardup[som]'\n"
-    )
-
-
-def test_rows_without_the_class_field_are_in_one_class(folder: Path) -> None:
-    pytest.importorskip("minisom")
-    write(
-        folder / "in.jsonl", [{name: row[name] for name in row if (name, row[name]) != ("kind", "y")} for row in ROWS]
-    )
-    assert clustered(folder, "--id-field", "id", "--method", "som", "--class-field", "kind") == WANTED
+    needed = "--method som needs MiniSom: pip install 'scrapy-neardup[som]' (not here)"
+    assert said == f"scrapy neardup lab cluster: {needed}\n"
 
 
 def test_another_run_gives_the_same_bytes(folder: Path) -> None:

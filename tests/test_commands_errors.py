@@ -92,7 +92,7 @@ def feeds() -> Iterable[tuple[str, str]]:
         yield f"{verb} {rest}".format("missing"), "missing/docs.jsonl: can't be read"
         yield f"{verb} {rest}".format("x" * 256), "/docs.jsonl: can't be read: File name too long"
         yield f"{verb} {rest}".format("broken"), "broken/docs.jsonl, line 3: no JSON"
-        yield f"{verb} {rest}".format("fields"), "fields/docs.jsonl, row 1: there is no field 'id'"
+        yield f"{verb} {rest}".format("fields"), "fields/docs.jsonl, line 1: there is no field 'id'"
         yield f"{verb} {rest}".format(""), "the following arguments are required: DIR"
         yield f"{verb} {rest} -s NEARDUP_MIN_TOKENS=many".format("news"), MIN_TOKENS
 
@@ -148,9 +148,7 @@ PARTICULAR = [
     ("lab cluster in.jsonl -o ./in.jsonl", "both a feed and the output"),
     (f"{CLUSTER} --method kmeans", "argument --method: invalid choice: 'kmeans'"),
     (f"{CLUSTER} --id-field number", "in.jsonl, line 1: there is no id field 'number'"),
-    (f"{CLUSTER} --class-field kind", "--class-field is for --method som only"),
     (f"{CLUSTER} -s NEARDUP_RESEMBLANCE=2", "NEARDUP_RESEMBLANCE = '2' is not allowed; allowed is a number"),
-    (f"{CLUSTER} --method som --class-field genre", "--class-field genre: no row has that field"),
     # lexicon
     ("lab lexicon in.jsonl", REQUIRED),
     ("lab lexicon in.jsonl -o missing/out.lexicon", "missing/out.lexicon: can't be written: No such file"),

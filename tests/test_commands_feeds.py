@@ -18,7 +18,7 @@ from site_server import Site, mirror
 from tiers import slow
 
 from scrapy_neardup.feeds import json_text
-from scrapy_neardup.text.lexicon import Lexicon
+from scrapy_neardup.fingerprints.imatch import Lexicon
 
 HOSTS = ("a", "b")
 

@@ -14,7 +14,7 @@ from tiers import slow
 
 from scrapy_neardup import Config, Deduplicator, Document
 from scrapy_neardup.commands.options import share, whole, with_fields
-from scrapy_neardup.feeds.warc import Warc
+from scrapy_neardup.feeds.formats import Warc
 from scrapy_neardup.items import item_document
 
 
@@ -78,7 +78,7 @@ def test_other_global_options_count_before_and_after_the_verb(folder: Path, befo
 
 @pytest.mark.parametrize("given", ["-1", "1.5", "nan", "inf", "", "9" * 5000])
 def test_whole_numbers_out_of_bounds(given: str) -> None:
-    with pytest.raises(ArgumentTypeError, match=r"allowed is a whole number from 0$"):
+    with pytest.raises(ArgumentTypeError, match=r"allowed is a whole number from 0 up$"):
         whole(given)
 
 
@@ -89,7 +89,7 @@ def test_shares_out_of_bounds(given: str) -> None:
 
 
 def test_numbers_within_bounds() -> None:
-    assert [whole(given) for given in ("0", "7", "9" * 30)] == [0, 7, int("9" * 30)]
+    assert [whole(given) for given in ("0", "7", "9" * 15)] == [0, 7, int("9" * 15)]
     assert [share(given) for given in ("0", "0.5", "1e-3", "1")] == [0, 0.5, 0.001, 1]
 
 

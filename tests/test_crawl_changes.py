@@ -301,3 +301,20 @@ def test_the_items_of_one_page_come_and_go_by_themselves_and_do_not_change_its_u
         page, _, label = row["url"].partition(" (")
         assert (row["kind"], page) == (kind, f"{a.url}/list.html")
         assert article(seed).startswith(label[:-1])
+
+
+@pytest.mark.parametrize("revisit", ["keep", "drop"])
+def test_the_items_of_a_list_page_that_have_urls_of_their_own_change_like_pages(crawl, a, revisit):
+    """A list page gives each item a URL, which is not fetched."""
+
+    def crawled_list(seeds: dict[str, int]) -> list[tuple[str, ...]]:
+        items = [{"url": f"{a.url}/{name}.html", "text": article(seed)} for name, seed in seeds.items()]
+        a.pages["/list"] = Page(json.dumps(items))
+        crawl("JsonSpider", {**COUNTED, "NEARDUP_REVISIT": revisit}, urls=[f"{a.url}/list"])
+        return listed(crawl)
+
+    first = {"same": 1, "edited": 2, "old": 3, "gone": 4}
+    assert crawled_list(first) == [("new", name) for name in sorted(first)]
+    second = {"same": 1, "edited": 20, "new": 3, "fresh": 6}
+    assert crawled_list(second) == [("new", "fresh"), ("changed", "edited"), ("moved", "new", "old"), ("gone", "gone")]
+    assert crawled_list(second) == []

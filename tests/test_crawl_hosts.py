@@ -218,7 +218,7 @@ def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
         {"attributes": {"allowed_domains": ["127.0.0.2"]}},
         *slow(
             {"headers": {"X-Api-Key": "secret"}},
-            {"meta": {"dont_redirect": True}},
+            {"meta": {"dont_retry": True}},
             {"meta": {"cookiejar": 1}},
             {"method": "POST"},
             {"start": True},

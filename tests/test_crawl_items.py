@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from cli import succeeded
 from site_server import Page, article, html, mirror
 from tiers import slow
 
@@ -77,6 +78,14 @@ def test_a_new_price_at_a_known_url_is_a_new_item(crawl, a):
         a.pages["/boot"] = Page(json.dumps([{"description": article(1), "price": price}]))
         result = crawl("JsonSpider", {"NEARDUP_REVISIT": "drop"}, urls=[f"{a.url}/boot"])
         assert len(result.items) == items
+
+
+def test_explain_names_the_field_in_which_two_held_items_differ(crawl, a):
+    items = [{"url": f"{a.url}/{n}", "text": article(1), "size": 9, "price": f"{n}.00"} for n in (1, 2)]
+    a.pages["/boots"] = Page(json.dumps(items))
+    assert len(crawl("JsonSpider", urls=[f"{a.url}/boots"]).items) == 2
+    said = succeeded(crawl.folder, "explain", *(item["url"] for item in items), "--store", crawl.store).stdout
+    assert said.endswith("unique: the items differ in the field price\n")
 
 
 def test_a_page_is_skipped_for_its_only_item_whatever_fields_that_has(crawl, a, b):

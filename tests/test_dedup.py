@@ -575,7 +575,7 @@ def test_a_run_that_dies_gives_back_the_place_that_its_document_took(tmp_path: P
     dies = Deduplicator.open(store, preferred_hosts=["a.example"])
     assert outcome(committed(dies, A)) == ("unique", None)
     dies.flush()
-    dies.store.backend.abandon()
+    dies.store.backend.close()
     with Deduplicator.open(store) as later:
         assert outcome(committed(later, "http://d.example/4")) == ("duplicate", B)
 

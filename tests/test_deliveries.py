@@ -105,7 +105,7 @@ def test_what_a_run_gave_before_it_was_killed_is_to_come_again(tmp_path: Path) -
     killed = Deduplicator.open(path, run="job")
     assert given(killed, "http://a.example/2", second)
     killed.flush()
-    killed.store.backend.abandon()
+    killed.store.backend.close()
     with Deduplicator.open(path, run="job") as dedup:
         one, two = (dedup.store.resolve(f"http://a.example/{n}") for n in (1, 2))
         assert one

@@ -265,7 +265,7 @@ def test_all_frames_of_zstd_are_read(tmp_path: Path, size: int) -> None:
 def test_a_small_record_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coding: str, noise: int
 ) -> None:
-    monkeypatch.setattr("scrapy_neardup.feeds.warc.LARGEST", 1 << 16)
+    monkeypatch.setattr("scrapy_neardup.feeds.formats.LARGEST", 1 << 16)
     data = packed(coding, b"<p>" + bytes(1 << 25) + random.Random(1).randbytes(noise))
     sent = record("response", URL, answer(data, Content_Encoding=coding))
     with in_memory(1 << 24):  # most of it are modules of Scrapy

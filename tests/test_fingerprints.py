@@ -21,7 +21,7 @@ from scrapy_neardup import native
 from scrapy_neardup.detectors import Exact, IMatch, Shingle, SimHash
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER, chain, hash_text, hash_tokens, shingle_hashes
-from scrapy_neardup.fingerprints.imatch import imatch
+from scrapy_neardup.fingerprints.imatch import Lexicon, builtin, imatch
 from scrapy_neardup.fingerprints.shingles import (
     BINS,
     SCHEME,
@@ -35,7 +35,6 @@ from scrapy_neardup.fingerprints.shingles import (
 from scrapy_neardup.fingerprints.simhash import hamming, simhash
 from scrapy_neardup.items import item_document
 from scrapy_neardup.settings import Config
-from scrapy_neardup.text.lexicon import Lexicon, builtin
 
 MASK = 2**64 - 1
 

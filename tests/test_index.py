@@ -41,11 +41,8 @@ class Model:
         self.rows: list[tuple[int, list[int], int | None]] = []
 
     def find(self, question: Asked) -> Places:
-        keys, simhash, distance = question
-        by_key = {
-            key: [*dict.fromkeys(place for place, has, _ in self.rows if key in has)][-most:]
-            for key, most in keys.items()
-        }
+        keys, most, simhash, distance = question
+        by_key = {key: [*dict.fromkeys(place for place, has, _ in self.rows if key in has)][-most:] for key in keys}
         far = {place: hamming(simhash, own) for place, _, own in self.rows if simhash is not None and own is not None}
         near = {place: distance_of for place, distance_of in far.items() if distance_of <= distance}
         kept = sorted(near, key=near.__getitem__)[:3]
@@ -67,8 +64,8 @@ STEPS = st.lists(
     ),
     max_size=60,
 )
-ASKED = st.dictionaries(st.sampled_from([*KEYS, 1 << 40]), st.integers(1, 4))
-QUESTIONS = st.tuples(ASKED, st.none() | NEAR, st.integers(0, 8))
+ASKED = st.lists(st.sampled_from([*KEYS, 1 << 40]), max_size=4, unique=True).map(lambda keys: array("Q", keys))
+QUESTIONS = st.tuples(ASKED, st.integers(1, 4), st.none() | NEAR, st.integers(0, 8))
 
 
 class Trial:
@@ -90,7 +87,7 @@ class Trial:
 
     def add(self, place: int, keys: list[int], simhash: int | None) -> None:
         self.last += 1
-        self.index.add(place, keys, simhash)
+        self.index.add(place, array("Q", keys), simhash)
         self.model.rows.append((place, keys, simhash))
 
     def asked(self, questions: list[Asked]) -> None:
@@ -126,10 +123,9 @@ def test_it_finds_what_trying_all_finds(
 def test_compiled_and_not_give_the_same_bytes(rows: list[Any], questions: list[Asked], damage: int) -> None:
     level = level_of(rows)
     level.simhashes = level.simhashes[: damage or None]  # slots beyond are passed over
-    probes, _ = row_index.probes_of(questions, 2)
-    arrays = level.entries, level.simhashes, probes
+    asked = level.entries, level.simhashes, questions, 2
     assert native.compiled
-    assert native.compiled.find(*arrays) == row_index._find(*arrays)
+    assert native.compiled.find(*asked) == row_index._find(*asked)
 
 
 def level_of(rows: list[tuple[list[int], int | None]], first: int = 1) -> Level:
@@ -186,7 +182,7 @@ def index_of(values: list[int]) -> RowIndex:
 
 
 def near(index: RowIndex, value: int, distance: int, most: int = 10**6) -> dict[int, int]:
-    [places] = index.find([({}, value, distance)], nearest=most)
+    [places] = index.find([(array("Q"), 0, value, distance)], nearest=most)
     return places.near
 
 
@@ -239,6 +235,10 @@ def parts(*sizes: int) -> Iterator[Level]:
         first += size
 
 
+def fail(file: Path, why: object) -> None:
+    raise AssertionError(f"{file}: {why}")
+
+
 def test_no_level_is_written_that_is_damaged(files: LevelFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.store.local.stored_index.CHECKED", 0)
     one, two = parts(10, 10)
@@ -249,10 +249,6 @@ def test_no_level_is_written_that_is_damaged(files: LevelFiles, monkeypatch: pyt
     with pytest.raises(ValueError, match="is damaged"):
         write(files, level, two)
     assert not files.ranges()
-
-
-def fail(file: Path, why: object) -> None:
-    raise AssertionError(f"{file}: {why}")
 
 
 def change(path: Path, how: Callable[[bytes], bytes]) -> None:

@@ -77,8 +77,8 @@ def test_licence_is_an_expression_with_its_files(sdist: dict[str, bytes]) -> Non
     assert told == [
         "License-Expression: BSD-3-Clause AND CC-BY-SA-4.0 AND MIT",
         "License-File: LICENSE",
-        "License-File: scrapy_neardup/text/lexicons/NOTICE.en",
-        "License-File: scrapy_neardup/text/lexicons/NOTICE.zh",
+        "License-File: scrapy_neardup/fingerprints/lexicons/NOTICE.en",
+        "License-File: scrapy_neardup/fingerprints/lexicons/NOTICE.zh",
         "License-File: scrapy_neardup/papers/synonyms/NOTICE.en",
         "License-File: scrapy_neardup/papers/synonyms/NOTICE.zh",
     ]

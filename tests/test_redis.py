@@ -40,7 +40,7 @@ def test_run_that_was_killed_while_it_began(place: Place, monkeypatch: pytest.Mo
         store = place.open(str(moment))
         commit(store, signature("lost"))
         store.add(signature("pending", exact=2))
-        store.backend.abandon()
+        store.backend.close()
         end_leases(place)
         with monkeypatch.context() as patched, suppress(Killed):
             patched.setattr(Server, "_exchanged", killed_after(moment))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -34,7 +34,7 @@ def open_at() -> Iterator[Callable[..., RedisBackend]]:
 
     yield opens
     for each in opened:
-        each.abandon()
+        each.close()
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest
     backend, other = open_at(server.address), open_at(server.address, "")
     assert renewed.wait(10)
     assert other.is_held("run")
-    backend.abandon()
+    backend.close()
     until(lambda: not other.is_held("run"))
 
 
@@ -156,6 +156,19 @@ def test_runs_of_which_one_code_is_made_are_not_both_taken(
     assert other.hold_run("run")
 
 
+def test_rows_that_are_dropped_together_write_a_list_once(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    rows = [document(n, 11) for n in range(1, 61)]
+    backend.write(rows)
+    backend.flush(wait=True)
+    server.tell("CONFIG", "RESETSTAT")
+    backend.write([document(99, 11)], rows[:40:2])
+    backend.flush(wait=True)
+    written = server.tell("INFO", "commandstats")["cmdstat_set"]["calls"]
+    assert find(backend, 11, 60) == of(*rows[1:40:2], *rows[40:], document(99, 11))
+    assert written <= 2
+
+
 # News
 
 
@@ -163,7 +176,8 @@ def test_documents_are_told_to_who_asked(server: Server, open_at: Opens) -> None
     backend = open_at(server.address)
     backend.write([document(1, 11)])
     backend.flush(wait=True)
-    with closing_down(RedisBackend(server.address, "", writes=True, hears_documents=True)) as hearing:
+    with closing(RedisBackend(server.address, "", writes=True)) as hearing:
+        hearing.hears_documents = True
         backend.write([document(2, 12)])
         backend.flush(wait=True)
         assert keys_of(hearing.news()[0]) == ["document/run/000002"]
@@ -185,12 +199,6 @@ def test_news_that_could_not_be_read_are_read_later(
 
 def failing(backend: RedisBackend, keys: list[str]) -> list[Any]:
     raise StoreError("it is away")
-
-
-@contextmanager
-def closing_down(backend: RedisBackend) -> Iterator[RedisBackend]:
-    yield backend
-    backend.abandon()
 
 
 # Refused

@@ -155,7 +155,9 @@ def test_store_of_a_newer_version_is_refused(path: str) -> None:
         connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (newer, MADE))
         connection.execute("INSERT INTO neardup (key, value) VALUES (?, ?)", (OTHER, of_other_version(OTHER)))
     assert f"format is {FORMAT + 1}, of another version; allowed is {FORMAT}" in refusal(path)
-    assert "another version" in refused(Path(path).parent, "stats", "--store", path)
+    for verb in (["stats"], ["stats", "--check"]):
+        assert "of another version" in (said := refused(Path(path).parent, *verb, "--store", path))
+        assert "damaged" not in said
 
 
 # No permission

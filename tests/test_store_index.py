@@ -64,7 +64,7 @@ threading.setprofile(die_in_time)
 sys.setprofile(die_in_time)
 while store.refresh():
     store.flush()
-store.backend.abandon()
+store.backend.close()
 sys.setprofile(None)
 threading.setprofile(None)
 print(-left)

@@ -53,7 +53,7 @@ def kill(store: Store) -> None:
     if isinstance(store.backend, RedisBackend):
         lease = store.backend.key("lease.", code(store.run))
         store.backend.run(["call", "DEL", lease])  # as if it had run out
-    store.backend.abandon()
+    store.backend.close()
 
 
 @dataclass(frozen=True)

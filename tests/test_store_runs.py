@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 from forks import Talk
 from helpers import link, names, signature, talking, until
-from store_kinds import URL, Place, commit, held, wait_for
+from store_kinds import ROOT, URL, Place, commit, held, on_disk, wait_for
 
 from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import Selection, StoreError
 from scrapy_neardup.store.interface import Entry
-from scrapy_neardup.store.records import postings, run_of, visit_key
+from scrapy_neardup.store.records import code, postings, run_of, visit_key
 
 MIRROR = "http://mirror.example/"
 LIVING = """
@@ -42,6 +46,44 @@ def said(process: Talk) -> str:
 
 def say(process: Talk) -> None:
     print(file=process.stdin)
+
+
+# Runs without a record, or with the code of another
+
+
+def test_store_that_lost_the_record_of_a_run_is_refused(place: Place) -> None:
+    place.fill("a")
+    run = place.fill("b")
+    place.fill("c")
+    if place.is_on_server:
+        place.tell("HDEL", f"{ROOT}:run", run)
+    else:
+        with closing(sqlite3.connect(place.address)) as db, db:
+            db.execute("DELETE FROM neardup WHERE key = ?", [f"run/{run}"])
+    for options in ({}, {"run": None}):
+        with pytest.raises(StoreError, match=f"record of a run is missing.* {code(run):08x}|checksum of row"):
+            place.open(**options)
+
+
+def with_one_code() -> tuple[str, str]:
+    """Return the ids of two runs of which one code is made."""
+    known: dict[int, str] = {}
+    for number in count():
+        if (other := known.setdefault(code(f"run-{number}"), f"run-{number}")) != f"run-{number}":
+            return other, f"run-{number}"
+    raise AssertionError
+
+
+def test_runs_of_which_one_code_is_made(place: Place, tmp_path: Path) -> None:
+    one, other = with_one_code()
+    assert [place.fill("a", run=one), place.fill("b", run=other)] == [one, f"{other}-1"]
+    assert place.held() == ["a", "b"]
+    source = on_disk(tmp_path, "source")
+    source.fill("c", run=other)
+    before = place.sorted_rows()
+    with pytest.raises(ValueError, match=f"the runs '{one}' and '{other}' have one code"):
+        place.load(source.exported())
+    assert place.sorted_rows() == before
 
 
 # Runs that die

@@ -11,7 +11,6 @@ from scrapy.utils.request import request_from_dict
 from scrapy_neardup.crawl.tickets import (
     DEAD_LINK,
     MIRROR,
-    RESTORED,
     Ticket,
     detour,
     disown,
@@ -21,7 +20,6 @@ from scrapy_neardup.crawl.tickets import (
     is_safe,
     is_start,
     redirects,
-    to_original,
 )
 from scrapy_neardup.text.urls import is_private
 
@@ -200,14 +198,16 @@ def made_of(request, url, **meta):
 
 
 def test_of_the_meta_of_another_request_nothing_counts():
-    first = to_original(Request("http://b.example/1", meta={"is_start_request": True}), "http://a.example/1")
+    asked = Request("http://b.example/1", meta={"is_start_request": True})
+    first = detour(asked, "http://a.example/1", MIRROR, asked.url)
+    first.meta["dont_retry"] = True
     first.meta.update(redirect_urls=["http://a.example/1"], redirect_reasons=[301])
     moved = first.replace(url="http://a.example/2")
     assert (Ticket.of(moved).mirror_of, is_start(moved)) == ("http://b.example/1", True)
     assert redirects(moved) == (["http://a.example/1"], [301])
     child = made_of(moved, "http://a.example/3", mine=1)
     assert (Ticket.of(child).instead_of, is_start(child), redirects(child)) == (None, False, ([], []))
-    assert child.meta.keys() & {"dont_redirect", "dont_retry"} == set()
+    assert "dont_retry" not in child.meta
     assert child.meta["mine"] == 1
     child.meta.update(redirect_urls=["http://a.example/1", child.url], redirect_reasons=[301, 302])
     again = child.replace(url="http://a.example/4")
@@ -217,13 +217,3 @@ def test_of_the_meta_of_another_request_nothing_counts():
 def test_what_the_spider_has_tried_again_is_the_same_detour():
     first = to_copy("http://a.example/1", "http://b.example/1")
     assert Ticket.of(made_of(first, first.url)).dead_link == "http://b.example/1"
-
-
-def test_a_request_of_a_mirror_keeps_the_user_s_own_settings():
-    asked = Request("http://b.example/1", meta={"dont_retry": True})
-    assert to_original(asked, "http://a.example/1") is None
-    assert to_original(Request(asked.url, headers={"X-Api-Key": "1"}), "http://a.example/1") is None
-    made = to_original(Request(asked.url), "http://a.example/1")
-    assert Ticket.of(made) == Ticket(made.url, MIRROR, asked.url)
-    restored = detour(made, asked.url, RESTORED)
-    assert (Ticket.of(restored).mirror_of, "dont_redirect" in restored.meta) == (None, False)

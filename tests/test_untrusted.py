@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from scrapy_neardup import Deduplicator, StoreError, item_document
 from scrapy_neardup.feeds import FeedError, Feeds
-from scrapy_neardup.quality.evaluation import MODES, LabelledSet, Partition
+from scrapy_neardup.quality import MODES, LabelledSet
 from scrapy_neardup.store import open_store
 from scrapy_neardup.store.transfer import export_rows, import_rows
 
@@ -159,8 +159,7 @@ def test_labelled_sets_of_anything(tmp_path: Path, docs: list[Any], pairs: list[
     with telling(FeedError):
         labelled = LabelledSet.load(str(tmp_path))
         for mode in MODES.values():
-            predicted = Partition([[*labelled.rows]])
-            assert labelled.score(predicted, mode).precision <= 1
+            assert labelled.score([[*labelled.rows]], mode).precision <= 1
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "tsv", "warc", "parquet", "jsonl.gz", "csv.gz", "warc.gz"])

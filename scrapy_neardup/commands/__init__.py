@@ -1,4 +1,4 @@
-"""Dispatch `scrapy neardup VERB` to the module of the verb.
+"""Dispatch `scrapy neardup VERB` to the module of the verb, print its result, and handle closed streams and signals.
 
 To add a verb, add it to `GROUPS`, and write `run_VERB(opts, settings)` in its module, and `add_VERB(parser)` if it has
 options of its own. The docstring of `run_VERB` is the help: what the verb does, an example, what else to know. Every
@@ -8,16 +8,20 @@ options of its own. The docstring of `run_VERB` is the help: what the verb does,
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from inspect import cleandoc
+from threading import current_thread, main_thread
 from typing import Any, NoReturn
 
 from scrapy.commands import ScrapyCommand
-
-from .terminal import Ended, StdoutError, ending_on_signals, prepare, shown, watched_streams
 
 PROGRAM = "scrapy neardup"
 
@@ -34,7 +38,8 @@ GROUPS = {
 """The module of each verb."""
 VERBS = {verb: module for group in GROUPS.values() for verb, module in group.items()}
 OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # words that scripts may use
-INTERRUPTED = 130  # the exit code of a process that SIGINT ended
+NAMES = ("SIGTERM", "SIGHUP")  # Windows lacks SIGHUP
+INTERRUPTED, UNREAD = 130, 141  # the exit codes of processes that SIGINT and SIGPIPE ended
 
 
 def overview() -> str:
@@ -118,21 +123,21 @@ class Command(ScrapyCommand):
         return parser
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        with watched_streams():
-            try:
-                with ending_on_signals():
-                    self.exitcode = self._run(opts)
-                    sys.stdout.flush()
-            except StdoutError as error:
-                self.exitcode = _refused(opts.verb, f"stdout can't be written: {error}")
-            except Ended as ended:
-                self.exitcode = ended.code
-            except KeyboardInterrupt:
-                self.exitcode = INTERRUPTED
+        try:
+            with ending_on_signals():
+                self.exitcode = self._run(opts)
+                sys.stdout.flush()
+        except BrokenPipeError:  # nobody reads the output any more
+            self.exitcode = self.exitcode or UNREAD
+        except OSError as error:  # no file's, which are FeedErrors and StoreErrors
+            self.exitcode = _refused(opts.verb, f"stdout can't be written: {error.strerror or error}")
+        except KeyboardInterrupt:
+            self.exitcode = INTERRUPTED
+        finally:
+            discard()
 
     def _run(self, opts: argparse.Namespace) -> int:
         from ..feeds import FeedError
-        from ..progress import show_progress
         from ..settings import ConfigError
         from ..store import StoreError
         from ..text.html import ExtractorError
@@ -140,7 +145,6 @@ class Command(ScrapyCommand):
         if opts.verb is None:
             print(overview())
             return 0
-        show_progress()
         _, run = _functions(opts.verb)
         try:
             return run(opts, self.settings) or 0
@@ -167,5 +171,100 @@ def _help(verb: str) -> tuple[str, str]:
 
 
 def _refused(verb: str | None, why: object) -> int:
-    print(f"{PROGRAM} {verb or ''}".rstrip() + f": {shown(why)}", file=sys.stderr)
+    with suppress(OSError):  # stderr can't be written either
+        print(f"{PROGRAM} {verb or ''}".rstrip() + f": {shown(why)}", file=sys.stderr)
     return 2
+
+
+# Results
+
+
+def answer(opts: argparse.Namespace, result: object, lines: Iterable[str] = (), said: str = "") -> None:
+    """Print `result` as JSON if `--json` is given; otherwise `lines`, and what was `said` of the work on stderr."""
+    if opts.json:
+        from ..feeds import json_text
+
+        print(json_text(result, indent=2))
+        return
+    for line in lines:
+        print(shown(line))
+    if said:
+        print(shown(said), file=sys.stderr)
+
+
+def fields(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each name and value, with what they contain indented below."""
+    for name, value in result.items():
+        if isinstance(value, Mapping):
+            yield name
+            yield from (f"  {line}" for line in fields(value))
+        elif isinstance(value, list):
+            yield name
+            yield from (f"  {part}" for part in value)
+        else:
+            yield f"{name:24} {value}"
+
+
+def shown(text: object) -> str:
+    """Return a text as one printable line. Control characters are written as `\\x1b`."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in str(text))
+
+
+class Moment:
+    """A time, given in seconds since the epoch. `format()` gives local time for people, `str()` ISO 8601."""
+
+    def __init__(self, seconds: float) -> None:
+        self._local = time.localtime(seconds)  # datetime fails after the year 9999
+
+    def __format__(self, spec: str) -> str:
+        return format(time.strftime("%Y-%m-%d %H:%M:%S", self._local), spec)
+
+    def __str__(self) -> str:
+        offset = time.strftime("%z", self._local)
+        return f"{time.strftime('%Y-%m-%dT%H:%M:%S', self._local)}{offset[:-2]}:{offset[-2:]}"
+
+
+# Streams
+
+
+def prepare() -> None:
+    """Make stdout and stderr accept all characters. A character that they can't encode is written as `\\u2192`."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it is closed
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as there is a process
+        if reconfigure := getattr(getattr(sys, name), "reconfigure", None):
+            reconfigure(errors="backslashreplace")
+
+
+def discard() -> None:
+    """Discard what a stream holds and can't write. Otherwise the interpreter fails to write it at its exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+# Signals
+
+
+@contextmanager
+def ending_on_signals() -> Iterator[None]:
+    """Raise SystemExit in this block when one of the signals `NAMES` arrives, so that no file is left half written.
+
+    A signal that is ignored (as under `nohup`), or has a handler already, keeps its effect.
+    """
+    numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+    is_ours = current_thread() is main_thread()
+    ours = [number for number in numbers if is_ours and signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)

@@ -23,8 +23,8 @@ from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Store, StoreError, check_kind, is_server, named, open_store
 from ..store.local.database import check_file
+from . import answer, fields
 from .look import died
-from .terminal import answer, fields
 
 US = "scrapy-neardup"
 ADDON, PIPELINE, MIDDLEWARE, ORIGINS = (
@@ -36,7 +36,6 @@ PARTS = {
     ("SPIDER_MIDDLEWARES", ORIGINS): "items are identified by their own URLs only, and no request is skipped",
 }
 ENABLE = 'set ADDONS = {"scrapy_neardup.Addon": 500}, which enables all components; a later ADDONS line replaces it'
-RETRY = 550  # the position of RetryMiddleware among the downloader middlewares
 FILE = "see docs/store.md; nothing is lost while the store is left as it is"
 SERVER = "check the address, whether the server runs, and whether it accepts this machine; see docs/redis.md"
 Level = Literal["error", "warning", "note"]
@@ -106,16 +105,12 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
 
 def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
     """Return advice on the settings of a project, worst first. `config` has the plugin's own settings."""
-    found = [*_on_components(settings), *_on_others(settings), *_on_ours(settings, config)]
+    found = [*_on_components(settings), *_on_others(settings), *_on_ours(config)]
     return sorted(found, key=lambda advice: ("error", "warning", "note").index(advice.level))
 
 
 def _on_components(settings: BaseSettings) -> Iterator[Advice]:
-    """Yield advice on components of this package that are missing, misplaced, or misspelt."""
-    for setting in ("ADDONS", "ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"):
-        for path, found, _ in _placed(settings, setting):
-            if path.startswith("scrapy_neardup.") and isinstance(found, Exception):
-                yield Advice("error", f"{setting}: {path!r} can't be loaded: {found}", "correct the path")
+    """Yield advice on components of this package that are missing."""
     if _place(settings, "ADDONS", ADDON) is not None:
         return
     lost = {part: what for part, what in PARTS.items() if _place(settings, *part) is None}
@@ -125,10 +120,6 @@ def _on_components(settings: BaseSettings) -> Iterator[Advice]:
         return
     for (_, path), what in lost.items():
         yield Advice("warning", f"{path.rpartition('.')[2]} is not enabled, so {what}", ENABLE)
-    middleware = _place(settings, "DOWNLOADER_MIDDLEWARES", MIDDLEWARE)
-    if middleware is not None and middleware > RETRY:
-        what = f"MirrorMiddleware is at {middleware}, so a link counts as dead after one failure, before it is retried"
-        yield Advice("warning", what, "place MirrorMiddleware at 75 in DOWNLOADER_MIDDLEWARES")
 
 
 def _on_others(settings: BaseSettings) -> Iterator[Advice]:
@@ -152,13 +143,8 @@ def _on_others(settings: BaseSettings) -> Iterator[Advice]:
             yield Advice("note", what, "set HTTPCACHE_POLICY to RFC2616Policy, or set HTTPCACHE_EXPIRATION_SECS")
 
 
-def _on_ours(settings: BaseSettings, config: Config) -> Iterator[Advice]:
-    """Yield advice on settings of the plugin that contradict each other, or what Scrapy can write."""
-    ending = Path(config.dropped or "").suffix.removeprefix(".")
-    endings = [name for name, exporter in settings.getwithbase("FEED_EXPORTERS").items() if exporter]
-    if ending and ending not in endings:
-        what = f"NEARDUP_DROPPED = {config.dropped!r}: Scrapy writes no .{ending}, so a crawl stops at its start"
-        yield Advice("error", what, f"end the name in one of {', '.join(endings)}")
+def _on_ours(config: Config) -> Iterator[Advice]:
+    """Yield advice on settings of the plugin that contradict each other."""
     if not config.enabled:
         yield Advice("warning", "NEARDUP_ENABLED = False: the plugin is off", "remove the setting to enable the plugin")
     if config.action == "tag" and config.skip_mirrors:
@@ -167,9 +153,6 @@ def _on_ours(settings: BaseSettings, config: Config) -> Iterator[Advice]:
     if config.revisit == "skip" and not config.skip_mirrors:
         what = 'NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS = False: revisits are fetched and then dropped'
         yield Advice("warning", what, 'set NEARDUP_SKIP_MIRRORS = True, or NEARDUP_REVISIT = "drop"')
-    if config.extractor == "trafilatura" and not config.workers:
-        what = 'NEARDUP_EXTRACTOR = "trafilatura" with NEARDUP_WORKERS = 0: the crawl waits for each page'
-        yield Advice("warning", what, "set NEARDUP_WORKERS to 1 or more")
     if config.ttl is not None and config.ttl < config.mirror_ttl:
         what = f"NEARDUP_TTL ({config.ttl:.0f} s) is shorter than NEARDUP_MIRROR_TTL ({config.mirror_ttl:.0f} s)"
         what = f"{what}: skipped pages are forgotten before they are fetched again"

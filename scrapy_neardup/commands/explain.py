@@ -21,14 +21,14 @@ from ..matching.reviews import WHY_APART, Reviews
 from ..mirrors.advice import Alternative, Mirrors
 from ..settings import Config
 from ..signature import Evidence, Signature, Visit
-from ..stats import plural
+from ..stats import FIELD, plural
 from ..store import Store, StoreError
 from ..verdict import Point, in_words, named
+from . import Moment, answer, fields
 from .look import described
 from .options import is_url, read_document, with_store
-from .terminal import Moment, answer, fields
 
-BEGINNING = 400  # characters of a text to show
+WIDTH, BEGINNING = 72, 6  # characters of a line of a text, and the lines to show
 LISTED = 50  # other URLs of a document, or items of a page, to list
 _THIN = "it has less than half of the page's words outside links, was hidden or in data, or is almost only links"
 _SCRIPTED = "the page has hardly any text, so its text may be in a script"
@@ -177,7 +177,9 @@ def _compare_held(dedup: Deduplicator, config: Config, *urls: str) -> dict[str, 
     is_apart = dedup.matcher.reviews.differ(*urls)
     if first.id == second.id and not is_apart:
         return _explain_url(dedup, config, urls[links[1].is_copy])
-    compared, points = _compared(dedup, first, second, Document(second.url, title=second.title, label=second.label))
+    names = [name.removeprefix(FIELD) for run in dedup.store.runs() for name in run.stats if name.startswith(FIELD)]
+    held = Document(second.url, title=second.title, label=second.label, fact_names=tuple(dict.fromkeys(names)))
+    compared, points = _compared(dedup, first, second, held)
     if is_apart:
         points = [Point(WHY_APART, False)]
     elif all(point.is_met for point in points):
@@ -223,9 +225,7 @@ def _compared(
 
 
 def _beginning(text: str) -> list[str]:
-    text = text.strip()
-    begun = text[:BEGINNING] + "…" * (len(text) > BEGINNING)
-    return [part for line in begun.splitlines() for part in wrap(line, 72)]
+    return wrap(text[: 2 * WIDTH * BEGINNING], WIDTH, max_lines=BEGINNING, placeholder="…")
 
 
 # The points that decide

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from scrapy.settings import BaseSettings
 
 from ..atomic import check_place
 from ..detectors.detector import build_detectors
-from ..document import Document
 from ..feeds import FORMATS, FeedError, json_text, row_id, writing
 from ..feeds.feed import telling
-from ..matching.matcher import Rule
-from ..papers.som import MissingExtraError, som_clusters
-from ..quality.evaluation import MODES, LabelledSet, calibrate, evaluate, warm_up
-from ..quality.shingle_clusters import shingle_clusters
+from ..fingerprints.imatch import BAND, Lexicon
+from ..papers.som import som_clusters
+from ..quality import MODES, LabelledSet, calibrate, decide, evaluate
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
-from ..text.lexicon import BAND, Lexicon
-from . import options
-from .terminal import answer, shown
+from ..text.tokens import tokenize
+from . import answer, options
 
 ALL = "all"
 HEAD = (
@@ -56,30 +53,27 @@ def run_evaluate(opts: argparse.Namespace, settings: BaseSettings) -> None:
     for contestant in configs:
         build_detectors(contestant)  # report a wrong name before the first measurement
     sets = [LabelledSet.load(folder) for folder in opts.folders]
-    warm_up()
-    results = [_evaluated(labelled, configs, opts) for labelled in sets]
-    if opts.json:
-        answer(opts, results)
+    tokenize("预热")  # loads the dictionary, so that the first measurement does not include it
+    results = (  # each set is told as soon as it is measured
+        {
+            "set": labelled.name,
+            "documents": len(labelled.rows),
+            "results": [evaluate(labelled, contestant, verified=not opts.unverified) for contestant in configs],
+        }
+        for labelled in sets
+    )
+    answer(opts, [*results] if opts.json else None, chain.from_iterable(map(_table, results)))
 
 
-def _evaluated(labelled: LabelledSet, configs: list[Config], opts: argparse.Namespace) -> dict[str, Any]:
-    """Print the results on one set, each as soon as it is known, and return them."""
-
-    def tell(line: str) -> None:
-        print(shown(line), file=sys.stderr if opts.json else None, flush=True)
-
-    tell(f"{labelled.name}: {len(labelled.rows)} documents")
-    tell(HEAD)
-    rows = []
-    for contestant in configs:
-        rows.append(evaluate(labelled, contestant, verified=not opts.unverified))
-        tell(_measures(rows[-1]))
-    found = rows[-1]["found"]
+def _table(result: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{result['set']}: {result['documents']} documents"
+    yield HEAD
+    yield from map(_measures, result["results"])
+    found = result["results"][-1]["found"]
     if "dup" not in found:
-        tell("no pair is labelled 'dup', so precision and recall have no meaning")
+        yield "no pair is labelled 'dup', so precision and recall have no meaning"
     told = ", ".join(f"{label} {some} of {all_}" for label, (some, all_) in found.items())
-    tell(f"labelled pairs found in the last line: {told}")
-    return {"set": labelled.name, "documents": len(labelled.rows), "results": rows}
+    yield f"labelled pairs found in the last line: {told}"
 
 
 def _contestants(config: Config, chosen: Any) -> list[Config]:
@@ -122,20 +116,18 @@ def run_calibrate(opts: argparse.Namespace, settings: BaseSettings) -> None:
     if "dup" not in labelled.labels.values():
         raise FeedError(f"{opts.folder}: no pair is labelled 'dup'; calibration needs such pairs")
     try:
-        found = calibrate(labelled, config, opts.precision)
+        found, reached = calibrate(labelled, config, opts.precision)
     except ValueError as error:
         raise FeedError(str(error)) from error
-    named = {f"{PREFIX}{name.upper()}": value for name, value in found.settings.items()}
-    score = found.reached["strict"]
-    if opts.json:
-        answer(opts, {"settings": named, "reached": score})
-        return
-    reached = f"reached: precision {score['precision']}, recall {score['recall']}"
+    named = {f"{PREFIX}{name.upper()}": value for name, value in found.items()}
+    score = reached["strict"]
     pairs = plural(score["right"] + score["missed"], "duplicate pair")
-    print(f"# target precision {opts.precision}; {reached}")
-    print(f"# learned from {pairs}; pairs found wrongly: {score['wrong']}")
-    for name, value in named.items():
-        print(f"{name} = {value!r}")
+    told = [
+        f"# target precision {opts.precision}; reached: precision {score['precision']}, recall {score['recall']}",
+        f"# learned from {pairs}; pairs found wrongly: {score['wrong']}",
+    ]
+    lines = [*told, *(f"{name} = {value!r}" for name, value in named.items())]
+    answer(opts, {"settings": named, "reached": score}, lines)
 
 
 # Lexicon
@@ -176,9 +168,8 @@ def run_lexicon(opts: argparse.Namespace, settings: BaseSettings) -> int:
 
 def _lexicon(opts: argparse.Namespace, frequencies: Counter[str], documents: int) -> Lexicon:
     low, high = opts.band
-    source = shown(", ".join(opts.feeds))  # file names need not be valid text
     try:
-        lexicon = Lexicon.from_frequencies(frequencies, documents, low, high, source=source)
+        lexicon = Lexicon.from_frequencies(frequencies, documents, low, high)
     except ValueError as error:
         raise FeedError(f"--band {low} {high}: {error}") from error
     if not lexicon.terms:
@@ -192,12 +183,10 @@ def _lexicon(opts: argparse.Namespace, frequencies: Counter[str], documents: int
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     options.add_feeds(parser)
     options.add_fields(parser)
-    text = "the algorithm (default: shingle)"
-    parser.add_argument("--method", choices=("shingle", "som"), default="shingle", help=text)
+    text = "as `dedupe` decides (the default), or by a self-organising map"
+    parser.add_argument("--method", choices=("dedupe", "som"), default="dedupe", help=text)
     text = "write the clusters to FILE, as JSON lines; - for standard output"
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
-    text = "for --method som: the field with the class, such as a category (default: classes are guessed)"
-    parser.add_argument("--class-field", metavar="F", help=text)
 
 
 def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
@@ -206,38 +195,24 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     example:
       scrapy neardup lab cluster items.jsonl -o clusters.jsonl
 
-    Each line of FILE is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}. --method shingle
-    compares documents that share super-shingles, in memory, with NEARDUP_RESEMBLANCE, NEARDUP_LENGTH_RATIO and
-    NEARDUP_MIN_TOKENS. --method som (pip install 'scrapy-neardup[som]') builds a self-organising map of weighted terms,
-    for up to about 1,000 long documents with few words in common.
+    Each line of FILE is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}. The first is the
+    original, and the others are its copies. --method som (pip install 'scrapy-neardup[som]') builds a self-organising
+    map of weighted terms, for up to about 1,000 long documents with few words in common.
     """
     options.check_apart(a_feed=opts.feeds, the_output=opts.output, the_result="-" if opts.json else None)
-    if opts.class_field and opts.method != "som":
-        raise FeedError("--class-field is for --method som only")
-    found, ids, classes = options.Documents(opts, settings), list[Any](), list[str]()
-
-    def documents() -> Iterator[Document]:
-        for row, document in found:
-            ids.append(row_id(row, opts.id_field, found.config.url_field))
-            classes.append(json_text(row.data.get(opts.class_field)))  # rows without the field form one class
-            yield document
-        if opts.class_field and set(classes) == {"null"}:
-            raise FeedError(f"--class-field {opts.class_field}: no row has that field")
-
+    found = options.Documents(opts, settings)
+    documents = ((row_id(row, opts.id_field, found.config.url_field), each) for row, each in found)
     with writing(opts.output, FORMATS) as output:
         try:
-            if opts.method == "som":
-                clusters = som_clusters(documents(), classes=classes if opts.class_field else None)
-            else:
-                clusters = shingle_clusters(documents(), Rule.from_config(found.config))
-        except MissingExtraError as error:
-            raise FeedError(f"--method {opts.method}: {error}") from error
+            made = som_clusters(documents) if opts.method == "som" else decide(documents, found.config).clusters
+        except ModuleNotFoundError as error:
+            raise FeedError(f"--method som needs MiniSom: pip install 'scrapy-neardup[som]' ({error})") from error
+        clusters = [cluster for cluster in made if len(cluster) > 1]
         for number, cluster in enumerate(clusters, 1):
-            entry = {"cluster": number, "documents": [ids[place] for place in cluster]}
-            output.write(f"{json_text(entry)}\n".encode())
+            output.write(f"{json_text({'cluster': number, 'documents': cluster})}\n".encode())
     held = sum(map(len, clusters))
-    said = f"{plural(found.rows, 'row')}, {plural(len(ids), 'document')}, "
+    said = f"{plural(found.rows, 'row')}, {plural(found.documents, 'document')}, "
     said += f"{plural(len(clusters), 'cluster')} of {plural(held, 'document')}{found.bad.summary()}"
-    outcome = {"rows": found.rows, "documents": len(ids), "clusters": len(clusters), "clustered": held}
+    outcome = {"rows": found.rows, "documents": found.documents, "clusters": len(clusters), "clustered": held}
     answer(opts, {**outcome, "bad_rows": found.bad.count}, said=said)
     return int(found.bad.count > 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,8 +24,8 @@ from ..store.records import Run
 from ..store.verification import verify
 from ..text.urls import canonical_url
 from ..verdict import named
+from . import Moment, answer, fields
 from .options import check_apart, documents_of, held, whole, with_store
-from .terminal import Moment, answer, fields
 
 # Clusters
 
@@ -132,9 +131,8 @@ def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
         found = list(changes(store, run)) if run else []
     found.sort(key=lambda change: (KINDS.index(change.kind), change.url))
     lines = [*map(_change_line, found), in_words(counted(found, KINDS))]
-    answer(opts, [change._asdict() for change in found], lines)
-    if run and kinds_of(run) != KINDS:
-        print(f"{NOT_FULL}.", file=sys.stderr)
+    said = f"{NOT_FULL}." if run and kinds_of(run) != KINDS else ""
+    answer(opts, [change._asdict() for change in found], lines, said)
 
 
 def _change_line(change: Change) -> str:

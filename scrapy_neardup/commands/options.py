@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,11 +21,11 @@ from ..crawl import default_store
 from ..document import Document
 from ..feeds import Feed, FeedError, Feeds, Row
 from ..items import item_document
-from ..settings import Config, ConfigError, seconds
+from ..settings import Check, Config, ConfigError, checking, number, seconds
 from ..stats import plural
 from ..store import Store, StoreError, check_kind, is_server, open_store
 from ..text.urls import canonical_url
-from .terminal import shown
+from . import shown
 
 T = TypeVar("T")
 SHOWN = 10  # unreadable rows that are reported one by one
@@ -33,28 +33,29 @@ SHOWN = 10  # unreadable rows that are reported one by one
 # Values
 
 
-def whole(text: str) -> int:
-    return _allowed(text, int, lambda number: number >= 0, "a whole number from 0")
+def _argument(check: Check) -> Callable[[str], Any]:
+    """Return a type of arguments that pass a check of settings."""
+
+    def read(text: str) -> Any:
+        try:
+            return check(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is {error}") from error
+
+    return read
 
 
-def share(text: str) -> float:
-    return _allowed(text, float, lambda number: 0 <= number <= 1, "a number from 0 to 1")
-
-
-def _allowed(text: str, read: Callable[[str], T], fits: Callable[[T], object], allowed: str) -> T:
-    with suppress(ValueError):
-        if fits(value := read(text)):
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is {allowed}")
-
-
-def duration(text: str) -> float:
-    # A bare number would be ambiguous.
-    return _allowed(text, seconds, lambda _: any(map(str.isalpha, text)), "a duration such as '90 days'")
-
-
-def host_name(text: str) -> str:
-    return _allowed(text, str, re.compile(r"[^/\s]+").fullmatch, "a host, with its port or without")
+whole, share = _argument(number(0, kind=int)), _argument(number(0, 1))
+duration = _argument(
+    checking(
+        "a duration such as '90 days'",
+        lambda found: found is not None,
+        lambda text: seconds(text) if any(map(str.isalpha, text)) else None,  # a bare number would be ambiguous
+    )
+)
+host_name = _argument(checking("a host, with its port or without", re.compile(r"[^/\s]+").fullmatch))
+# An empty value comes from an unset variable of the shell. The project's store must not take its place.
+_address = _argument(checking("a path, or redis://…", str.strip))
 
 
 def check_apart(**files: str | list[str] | None) -> None:
@@ -74,11 +75,6 @@ def check_apart(**files: str | list[str] | None) -> None:
 
 def add_store(parser: argparse.ArgumentParser, default: str = "NEARDUP_STORE of the project") -> None:
     parser.add_argument("--store", type=_address, metavar="S", help=f"a path, or redis://… (default: {default})")
-
-
-def _address(text: str) -> str:
-    # An empty value comes from an unset variable of the shell. The project's store must not take its place.
-    return _allowed(text, str, str.strip, "a path, or redis://…")
 
 
 def with_store(opts: argparse.Namespace, settings: BaseSettings, *, exists: bool = True) -> Config:

@@ -10,19 +10,19 @@ import time
 from collections import Counter
 
 from scrapy.settings import BaseSettings
+from tqdm import tqdm
 
 from ..document import Document
 from ..feeds import FORMATS, FeedError, Feeds, writing
 from ..matching.reviews import DIFFERENT, SAME, Reviews, reviews_folder
-from ..progress import watched
 from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Selection, Store, StoreError, compact, open_store
 from ..store.interface import Forgotten
 from ..store.transfer import export_rows, import_rows
 from ..text.urls import canonical_url
+from . import answer, shown
 from .options import check_apart, documents_of, duration, held, host_name, is_url, read_document, through, with_store
-from .terminal import answer, shown
 
 # Judge
 
@@ -167,7 +167,7 @@ def run_export(opts: argparse.Namespace, settings: BaseSettings) -> None:
     with writing(opts.output, FORMATS) as file, export_rows(str(config.store), config.namespace) as rows:
         head = next(rows)
         file.write(_line(head))
-        for row in watched(rows, "rows", head["documents"] + head["urls"]):
+        for row in tqdm(rows, unit=" rows", total=head["documents"] + head["urls"], disable=None, leave=False):
             file.write(_line(row))
             kinds[row["type"]] += 1
     documents, urls, runs = kinds["document"], head["urls"], kinds["run"]

@@ -43,17 +43,15 @@ class Adviser:
     async def advise(self, request: Request) -> Advice | None:
         """Return advice on a request that is about to be sent; None to ask the next adviser.
 
-        Not asked about start requests (but see NEARDUP_SKIP_START), requests that are sent after all or in place of a
-        dead link, and those with `dont_neardup`.
+        Not asked about start requests (but see NEARDUP_SKIP_START), and those that are sent whatever is advised.
         """
         return None
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
         """Return the request for a page that stands in for a dead link in this run only; None to ask the next adviser.
 
-        Asked after all known copies of the URL `dead` failed, if it has content that this run lacks. `request` is the
-        failed request. `seen` is the time of the last visit in seconds since the epoch. Make the request with
-        `crawl.tickets.detour`, so that it carries no secrets.
+        Asked after all known copies of the URL `dead` failed, if it has content that this run lacks. `seen` is the time
+        of its last visit in seconds since the epoch. Make the request with `tickets.detour`.
         """
         return None
 

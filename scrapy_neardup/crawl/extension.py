@@ -26,7 +26,7 @@ from ..deduplicator import Claim, Deduplicator
 from ..document import Document
 from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
 from ..settings import Config, ConfigError
-from ..stats import CHANGES, PREFIX, Stat, plural, summary
+from ..stats import CHANGES, FIELD, PREFIX, Stat, plural, summary
 from ..store import StoreError
 from ..text.html import ExtractorError
 from . import Adviser, default_store
@@ -49,7 +49,7 @@ _NO_MIRRORS = "%s and %s no longer mirror each other: pages are fetched from bot
 _SHARED = object()  # the signal by which components find the shared state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
-PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many
+PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or between two claims
 
 
 class NearDup:
@@ -72,16 +72,16 @@ class NearDup:
         # A store on a server is called in a thread, one call at a time, which keeps the calls in order.
         self._thread = ThreadPoolExecutor(1, "neardup-store") if self.dedup.store.is_remote else None
         self._asked = 0
-        self._waiting: deque[Document] = deque()  # to be claimed
-        self._claimed: dict[Document, Claim | Exception] = {}
+        self._waiting: deque[tuple[Document, Future[Claim]]] = deque()  # to be claimed
         self.pages = Pages(self)
         self.tickets = Tickets(self)
         self.advisers: list[Adviser] = []  # in the order in which they are asked
+        self.fields: set[str] = set()  # with facts; the store has only hashes of their names
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
         self._is_away = self._is_syncing = self._is_closing = self._is_full = self._freezes = False
-        self._calm = self._unjudged = self._summed = 0
+        self._calm = self._summed = 0
         self._summed_at = time.monotonic()
         self._syncing: AsyncioLoopingCall | LoopingCall | None = None
         connect = crawler.signals.connect
@@ -131,7 +131,8 @@ class NearDup:
         while self._is_syncing:
             await pause(PAUSE)
         self.pages.withdraw_lost()
-        await self.pages.catch_up_all()
+        while await self.pages.catch_up():
+            pass
         await self._tell()
         is_finished = reason == "finished"
         self._is_full = is_finished and self.config.revisit != "skip"
@@ -163,7 +164,8 @@ class NearDup:
         """Return the stats to store with the run, without their prefix, and the marks of the run."""
         stats = {name: value for name, value in self.stats.get_stats().items() if isinstance(value, int)}
         ours = {name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)}
-        marks = {AUDIT: int(self.config.action == AUDIT), FULL: int(self._is_full)}
+        marks = {AUDIT: self.config.action == AUDIT, FULL: self._is_full}
+        marks |= {FIELD + name: True for name in sorted(self.fields)}
         return ours | {mark: 1 for mark in marks if marks[mark]}
 
     def sync(self) -> None:
@@ -190,7 +192,8 @@ class NearDup:
             self._is_syncing = False
         if self._is_away and self._calm >= (1 if store.is_remote else CALM):
             self._is_away = False
-            logger.info("The store answers again; %d items passed without a verdict so far", self._unjudged)
+            passed = self.stats.get_value(f"{PREFIX}store/unjudged", 0)
+            logger.info("The store answers again; %d items passed without a verdict so far", passed)
 
     async def _tell(self) -> None:
         """Count and log new rules."""
@@ -238,13 +241,13 @@ class NearDup:
         try:
             function(*arguments)
         except FAILURES as error:
-            self._failed(error)
+            self.note_failure(error)
 
     async def _reported(self, called: Awaitable[T]) -> T | None:
         try:
             return await called
         except FAILURES as error:
-            self._failed(error)
+            self.note_failure(error)
             return None
 
     def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
@@ -268,49 +271,42 @@ class NearDup:
         """
         if self._thread is None:
             return self.dedup.try_claim(document)
-        self._waiting.append(document)
+        claimed: Future[Claim] = Future()
+        self._waiting.append((document, claimed))
+        self._submit(self._claim_waiting)
         try:
-            while document not in self._claimed:
-                await arrived(self._submit(self._claim_waiting))
-        except BaseException:
-            self._submit(self._give_up, document)
+            return await arrived(claimed)
+        except BaseException:  # nobody waits for the claim any more
+            claimed.add_done_callback(self._withdraw)
             raise
-        claim = self._claimed.pop(document)
-        if isinstance(claim, Exception):
-            raise claim
-        return claim
 
     def _claim_waiting(self) -> None:
         some = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
+        some = [(document, claimed) for document, claimed in some if claimed.set_running_or_notify_cancel()]
         if len(some) > 1:
             with suppress(Exception):  # `try_claim` raises the error again
-                self.dedup.foresee(some)
-        for document in some:
+                self.dedup.foresee([document for document, _ in some])
+        for document, claimed in some:
             try:
-                self._claimed[document] = self.dedup.try_claim(document)
+                claimed.set_result(self.dedup.try_claim(document))
             except Exception as error:  # including any error of a detector
-                self._claimed[document] = error
-        if len(some) > 1:
-            self.dedup.foresee(())  # discard the prefetched lookups of failed claims
+                claimed.set_exception(error)
+        self.dedup.foresee(())  # discard the prefetched lookups of failed claims
 
-    def _give_up(self, document: Document) -> None:
-        """Withdraw the claim of a document for which nobody waits any more."""
-        if document in self._waiting:
-            self._waiting.remove(document)
-        elif isinstance(claim := self._claimed.pop(document, None), Claim):
-            claim.withdraw()
+    def _withdraw(self, claimed: Future[Claim]) -> None:
+        if not claimed.cancelled() and not claimed.exception():
+            self._submit(claimed.result().withdraw)
 
     async def settled(self, claim: Claim) -> None:
         """Wait until a claim of this crawl is committed or withdrawn."""
         future: Future[None] = Future()
         future.set_running_or_notify_cancel()  # the claim calls back even if the waiting task is cancelled
         await self.run(claim.when_settled, partial(future.set_result, None))
-        if not future.done():
-            await arrived(future)
+        await arrived(future)
 
     # A failing store loses no item
 
-    def _failed(self, error: Exception) -> None:
+    def note_failure(self, error: Exception) -> None:
         """Count an error of the store or its disk, log the first one, and stop the crawl if NEARDUP_STORE_REQUIRED."""
         self.count("store/errors")
         if not self._is_away:
@@ -326,12 +322,6 @@ class NearDup:
         if not self._is_closing and engine and engine.spider:
             self._is_closing = True
             deferred_from_coro(engine.close_spider_async(reason=reason))
-
-    def pass_unjudged(self, error: Exception) -> None:
-        """Count an item that passes because the store could not judge it."""
-        self._failed(error)
-        self._unjudged += 1
-        self.count("store/unjudged")
 
     @contextmanager
     def handled(self, component: object, what: str | None) -> Iterator[None]:

@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from itemadapter import ItemAdapter
@@ -79,7 +80,7 @@ class Warnings:
             logger.warning("%s", self._without_text("All"))
 
     def _of_textless(self, item: Any, document: Document | None, claim: Claim | None) -> str:
-        self._textless += not (document and document.lines)
+        self._textless += not (document and document.has_tokens)
         return self._without_text("Most") if _is_most(self._textless, self._items) else ""
 
     def _without_text(self, share: str) -> str:
@@ -129,7 +130,8 @@ class Warnings:
         if not document or not original or not (document.title and original.title):
             return ""
         self._compared += 1
-        self._others += not (is_same := same_title(original.title, document.title))
+        is_same = original.title == document.title or same_title(original.title, document.title)
+        self._others += not is_same
         if is_same or not _is_most(self._others, self._compared):
             return ""
         return (
@@ -179,8 +181,13 @@ class DroppedFeed:
         assert crawler.spider
         self._spider, self._count = crawler.spider, count
         self._is_failing = False
+        format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
+        feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file
+        settings = BaseSettings({**crawler.settings, "FEEDS": {uri: feed}, "FEED_URI": None})
+        # A crawler with this feed only. Its own signals keep this feed from the handlers of the crawl's feeds.
+        other = SimpleNamespace(**{**vars(crawler), "settings": settings, "signals": SignalManager(self)})
         try:
-            self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
+            self._exporter = FeedExporter(cast("Crawler", other))
             self._exporter.open_spider(self._spider)
         except Exception as error:  # a storage may raise anything for an invalid URI
             allowed = "a feed URI with a scheme in FEED_STORAGES and a file extension in FEED_EXPORTERS"
@@ -207,20 +214,3 @@ class DroppedFeed:
             name: adapter.get_field_meta(name).get("serializer", lambda each: each)(adapter[name]) for name in adapter
         }
         return {**row, TAG_FIELD: {"url": url, **verdict.tag()}}
-
-
-class _CrawlerOfOneFeed:
-    """Imitates a crawler with the feed of dropped items as its only feed.
-
-    It has signals of its own, so that signal handlers for the crawl's feeds do not see this feed.
-    """
-
-    def __init__(self, crawler: Crawler, uri: str) -> None:
-        self._crawler = crawler
-        format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
-        feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file
-        self.settings = BaseSettings({**crawler.settings, "FEEDS": {uri: feed}, "FEED_URI": None})
-        self.signals = SignalManager(self)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._crawler, name)

@@ -2,9 +2,8 @@
 
 A *page* is one response with all that came of it. A pipeline gets an item without its response, and may return another
 object. So `ItemOrigins` notes the response of each item as a spider middleware. As the first pipeline, it puts the item
-with its page into a context variable. The other pipelines, and the handlers of the item's final signal, run in the same
-context. An item that ends without a signal is lost, for example in a cancelled task. This is noticed when its task ends
-or, without asyncio, when its context is collected.
+with its page into a context variable, which the other pipelines and the handlers of the item's final signal share. An
+item that ends without a signal is lost, which is noticed when its task ends or its context is collected.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from collections import deque
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 from lxml import etree
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.utils.datatypes import LocalCache
 
@@ -29,10 +28,10 @@ from ..facts import Clock
 from ..fingerprints.simhash import layout
 from ..items import Fetch
 from ..signature import Signature
-from ..store import StoreError
 from ..text.html import canonical_links, elements, has_long_tag, parse
 from ..text.urls import host
-from .tickets import STAND_IN, Ticket, is_plain, redirects
+from .tickets import STAND_IN, Ticket, is_plain, redirects, referer
+from .workers import pause
 
 if TYPE_CHECKING:
     from ..deduplicator import Claim
@@ -42,9 +41,7 @@ logger = logging.getLogger(__name__)
 
 MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
 MOST_LATE = 20_000_000  # the maximum size of the texts of late documents together, in characters
-AT_A_TIME = 20  # late documents
-COPIES = 100_000  # the maximum number of remembered copies; the oldest are forgotten
-RECENT = 2_000  # the maximum number of remembered pages with links, which may turn out to be copies
+LINKS = 100_000  # the maximum number of remembered copies and pages with links; the oldest are forgotten
 _NO_ORIGIN = (
     "The responses of items are unknown, so items are identified by their own URLs only, and no request is skipped "
     "because of them. Enable scrapy_neardup.Addon, or enable scrapy_neardup.ItemOrigins in the same places as the "
@@ -57,18 +54,18 @@ _NO_OUTCOME = (
 
 
 class Page:
-    """The outcome of one response. It refers neither to the response nor to its request, so that all are freed."""
+    """The outcome of one response, to which it refers only weakly, so that the response is freed."""
 
     def __init__(self, response: Response) -> None:
+        self._response = ref(response)
         request = response.request
         assert request  # as Scrapy sets it before the callback
         self.ticket = Ticket.of(request)
-        self.referer = _referer(request)
+        self.referer = referer(request)
         self.gives_one = False  # exactly one item, so that the URL of the response is the item's own
         self.gives_many = False  # several documents, so that the URL is linked to none of them
         self.is_unheld = False  # had content that is not held, so that its URLs are fetched again
         self.given: set[Signature] = set()  # the documents so far
-        self.fetched: Fetch | None = None  # the fetch of the items, once it is made
         before, reasons = redirects(request)
         # The URL of the response and the URLs that redirected to it, last redirect first.
         self.all_urls = (response.url, *reversed(before))
@@ -77,14 +74,20 @@ class Page:
         is_lasting = all(reason in (301, 308) for reason in reasons)
         self._loose = self.urls if response.status >= 300 else () if is_lasting else self.urls[1:]
 
+    @property
+    def response(self) -> Response | None:
+        """The response, while it is there."""
+        return self._response()
+
     def has(self, document: Document) -> bool:
         """Return whether a document has the URL of this page, or one that redirected to it."""
         return not {document.url, *document.aliases}.isdisjoint(self.all_urls)
 
-    def fetch(self, response: Response) -> Fetch:
+    def fetch(self, response: Response, clock: Clock) -> Fetch:
         """Return the fetch of the items."""
-        encoding = response.encoding if isinstance(response, TextResponse) else None
-        fetch = Fetch(place=response.url, body=response.body, encoding=encoding)
+        fetch = Fetch(place=response.url, gives_one=self.gives_one, clock=clock, body=response.body)
+        if isinstance(response, TextResponse):
+            fetch = fetch._replace(encoding=response.encoding)
         if not self.urls:
             return fetch
         tree, claimed = _tree(response), []
@@ -119,8 +122,8 @@ def _tree(response: Response) -> Tree | None:
 class ItemInHand:
     """An item on its way through the pipelines."""
 
-    response: Response | None
     page: Page | None
+    """The page that gave the item; None if it is unknown."""
     outer: ItemInHand | None
     """The item that a pipeline was processing when that pipeline sent this item."""
     lost: deque[Claim]
@@ -156,25 +159,21 @@ def _current() -> ItemInHand | None:
     return item
 
 
-Late: TypeAlias = tuple[Document, Page | None]
-
-
 class Pages:
     """The pages of a crawl: follows each item, and commits or withdraws its claim."""
 
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
         self._dedup = neardup.dedup
-        self._pages: WeakKeyDictionary[Response, Page] = WeakKeyDictionary()
-        # The response of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
-        self._origins: LocalCache[int, tuple[Any, ref[Response]]] = LocalCache(MOST)
+        # The page of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
+        self._origins: LocalCache[int, tuple[Any, Page]] = LocalCache(MOST)
+        self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
         self._lost: deque[Claim] = deque()
         # Documents of items that passed while the store did not answer, with their pages.
-        self.late: deque[Late] = deque()
+        self.late: deque[tuple[Document, Page | None]] = deque()
         self._late_size = 0
-        # URLs of copies, whose links may lead to new pages, and of pages with links; see `_note_link`.
-        self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(COPIES)
-        self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(RECENT)
+        # True for URLs of copies, False for those of pages with links; the second part of a key is `is_abroad`.
+        self._links: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
 
     def connect(self) -> None:
@@ -186,22 +185,14 @@ class Pages:
 
     # Following an item
 
-    def page(self, response: Response) -> Page:
-        """Return the page of a response."""
-        page = self._pages.get(response)
-        if page is None:
-            page = self._pages[response] = Page(response)
-        return page
-
-    def note_origin(self, item: Any, response: Response) -> None:
-        """Note the response of an item."""
-        self._origins[id(item)] = item, ref(response)
+    def note_origin(self, item: Any, page: Page) -> None:
+        """Note the page of an item."""
+        self._origins[id(item)] = item, page
 
     def begin(self, item: Any) -> ItemInHand:
         """Begin to follow an item in this context."""
-        _, origin = self._origins.pop(id(item), (None, None))
-        response = origin() if origin else None
-        begun = ItemInHand(response, self.page(response) if response else None, _current(), self._lost)
+        _, page = self._origins.pop(id(item), (None, None))
+        begun = ItemInHand(page, _current(), self._lost)
         _in_hand.set(begun)
         # The context can outlive the item, if a pipeline started something in it, such as a connection pool.
         with suppress(RuntimeError):  # no asyncio
@@ -217,13 +208,13 @@ class Pages:
         taken.is_judged = True
         return taken
 
-    def fetch(self, item: ItemInHand) -> Fetch:
-        """Return the fetch of an item; an empty one if it is unknown."""
-        page, clock = item.page, Clock(self._dedup.deliveries.started, time.time())
-        if page is None or item.response is None:
+    def fetch(self, page: Page | None) -> Fetch:
+        """Return the fetch of a page's items; an empty one if the page is unknown."""
+        if page is None or (response := page.response) is None:
             return Fetch()
-        page.fetched = page.fetched or page.fetch(item.response)
-        return page.fetched._replace(gives_one=page.gives_one, clock=clock)
+        if response not in self._fetches:
+            self._fetches[response] = page.fetch(response, Clock(self._dedup.deliveries.started, time.time()))
+        return self._fetches[response]
 
     # The outcome of an item
 
@@ -245,12 +236,11 @@ class Pages:
     def _ended(self, response: Response | None) -> ItemInHand | None:
         """Return the state of a signal's item, and mark the item as ended; None if the item is not followed."""
         item = _current()
-        if item is None or item.response not in (None, response):
+        if item is None or (item.page and item.page.response is not response):
             return None
         item.has_ended = True
-        if item.response is None and isinstance(response, Response):
+        if item.page is None and isinstance(response, Response):
             self._warn(_NO_ORIGIN)
-        item.response = None  # a context may outlive its item
         return item
 
     def _warn(self, message: str) -> None:
@@ -273,7 +263,8 @@ class Pages:
         if page and page.ticket.reason == STAND_IN:
             deliveries.record_passing(document)
             return
-        by_own_host = document.url in self._dedup.matcher.preference and _is_of_one_host(claim)
+        own = document.url
+        by_own_host = own in self._dedup.matcher.preference and host(own or "") == host(claim.document.url or "")
         deliveries.record(document, by_own_host=by_own_host)
         for adviser in self._neardup.advisers:
             with self._neardup.handled(adviser, claim.document.url):
@@ -292,48 +283,31 @@ class Pages:
 
     def _take_in_later(self, document: Document, page: Page | None) -> None:
         """Remember a document without a verdict, to claim it later. Drop the oldest if the texts exceed `MOST_LATE`."""
-        if page:
-            page.fetched = None  # the parsed page
         self.late.append((replace(document), page))  # a copy without the computed fields
         self._late_size += len(document.text)
         while self._late_size > MOST_LATE:
             self._late_size -= len(self.late.popleft()[0].text)
 
     async def catch_up(self) -> bool:
-        """Claim and commit some late documents. Return whether at least one was claimed."""
-        some = [self.late.popleft() for _ in range(min(AT_A_TIME, len(self.late)))]
-        self._late_size -= sum(len(document.text) for document, _ in some)
-        claimed: list[tuple[Claim, Page | None]] = []
-        if some:
-            with self._neardup.handled(self, some[0][0].url):
-                await self._neardup.ask(self._claim_late, some, claimed)
-        for late in some:
-            self._take_in_later(*late)
-        for claim, page in claimed:
-            self._note_commit(claim, page)
-        return bool(claimed)
+        """Claim and commit late documents until the store fails. Return whether there are fewer of them now.
 
-    async def catch_up_all(self) -> None:
-        """Claim late documents until none is left, or none can be claimed."""
-        while any([await self.catch_up() for _ in range(0, len(self.late), AT_A_TIME)]):
-            pass
-
-    def _claim_late(self, some: list[Late], claimed: list[tuple[Claim, Page | None]]) -> None:
-        """Claim and commit documents, and move them to `claimed`. Those that repeat a pending document stay."""
-        for _ in range(len(some)):
-            document, page = some.pop(0)
-            try:
-                claim = self._dedup.try_claim(document)
-            except (StoreError, OSError):
-                some.append((document, page))
-                raise
-            if claim.is_early:
-                some.append((document, page))
-                continue
-            if page:
-                page.adapt(claim)
-            claimed.append((claim, page))
-            self._commit(claim, page)
+        Those that repeat a pending document stay.
+        """
+        late, self.late, self._late_size = self.late, deque(), 0
+        count, is_answered = len(late), True
+        while late and is_answered:
+            document, page = late.popleft()
+            with self._neardup.handled(self, document.url):
+                claim = await self._neardup.ask(self._dedup.try_claim, document)
+                is_answered = claim is not None
+                if claim and not claim.is_early:
+                    self.commit(claim, page)
+                else:
+                    self._take_in_later(document, page)
+            await pause(0)
+        for each in late:
+            self._take_in_later(*each)
+        return len(self.late) < count
 
     # Fetching again
 
@@ -346,43 +320,26 @@ class Pages:
     def _keep_fetching(self, *urls: str) -> None:
         self._neardup.later(self._dedup.keep_fetching, Document(aliases=urls))
 
-    def follow(self, request: Request) -> None:
-        """Note that the page in the Referer header of a request has a link to a new page, as no dupefilter stopped it.
+    def note_link(self, url: str, *, is_abroad: bool = False) -> None:
+        """Keep fetching a page that has a link to a new page if it is a copy; `is_abroad`: of another host's page.
 
-        If that page is a copy of one of its host, keep fetching it. List pages often share an introduction, but link to
-        different pages. If copies among them were skipped, the crawl would miss the pages to which only these link.
+        List pages often share an introduction, but link to different pages. If copies among them were skipped, the
+        crawl would miss the pages to which only these link. A copy of another host's page is fetched again only for a
+        link to an original without copies. Else who copies a page of links could hide all that only it links to.
         """
-        if referer := _referer(request):
-            self._note_link(referer, is_abroad=False)
+        if self._links.get((url, is_abroad)):
+            self._keep_fetching(url)
+        self._links[url, is_abroad] = False
 
     def _note_commit(self, claim: Claim, page: Page | None) -> None:
-        """Drop the requests that waited for the document of a claim. Note a copy, or a link to an original.
-
-        A copy of another host's page is fetched again if it links to an original without copies. Else who copies a page
-        of links could hide all that only this page links to.
-        """
+        """Drop the requests that waited for the document of a claim. Note a copy, or a link to an original."""
         document, url = (claim.match or claim).signature, claim.document.url
         self._neardup.tickets.let_go(document)
         if claim.is_copy and url:
-            copy = url, not _is_of_one_host(claim)
-            if copy in self._linking:
+            copy = url, host(url) != host(document.url or "")
+            if self._links.get(copy) is False:
                 self._keep_fetching(url)
             else:
-                self._copies[copy] = True
+                self._links[copy] = True
         elif page and page.referer and not claim.is_copy and not document.repeats:
-            self._note_link(page.referer, is_abroad=True)
-
-    def _note_link(self, url: str, *, is_abroad: bool) -> None:
-        """Note that a page has a link. Keep fetching the page if it is a copy, `is_abroad`: of another host's page."""
-        self._linking[url, is_abroad] = True
-        if self._copies.pop((url, is_abroad), None):
-            self._keep_fetching(url)
-
-
-def _is_of_one_host(claim: Claim) -> bool:
-    """Return whether a document has the host of its original, if it is a copy."""
-    return host(claim.document.url or "") == host((claim.match or claim).signature.url or "")
-
-
-def _referer(request: Request) -> str:
-    return (request.headers.get("Referer") or b"").decode(errors="replace")
+            self.note_link(page.referer, is_abroad=True)

@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from ..deduplicator import PAUSES, Claim
+from ..deduplicator import Claim
 from ..document import Document
 from ..items import Record
 from ..settings import TAG_FIELD
@@ -23,7 +23,7 @@ from ..signature import Signature
 from ..stats import BY_DETECTOR, PREFIX, Stat
 from ..verdict import Verdict
 from . import item_judged
-from .extension import FAILURES, NearDup
+from .extension import FAILURES, PAUSE, NearDup
 from .observers import Warnings
 from .pages import ItemInHand, Page, Pages
 from .tickets import AFTER_ALL, RECHECK, Ticket, disown
@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 NO_TICKET = Ticket("")
 SHOWN = 3  # drops that are logged at INFO, so that a wrong role of a field is noticed
+MOST_FIELDS = 200
 _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
 
 
@@ -61,13 +62,13 @@ class ItemOrigins:
         return cls(NearDup.from_crawler(crawler).pages)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        first, count = None, 0
+        page, first, count = Page(response), None, 0
         try:
             async for output in result:
                 if isinstance(output, Request):
                     disown(output)
                 elif output is not None:
-                    self._pages.note_origin(output, response)
+                    self._pages.note_origin(output, page)
                     count += 1
                     if count == 1:
                         first = output
@@ -80,7 +81,7 @@ class ItemOrigins:
                 yield first
             raise
         if count == 1:
-            self._pages.page(response).gives_one = True
+            page.gives_one = True
             yield first
 
     def process_item(self, item: Any) -> Any:
@@ -117,30 +118,34 @@ class NearDupPipeline:
     async def process_item(self, item: Any) -> Any:
         in_hand, claim = self._pages.take(item), None
         try:
-            document = await self._document(item, in_hand)
-            if document and (document.lines or document.site):
+            document = await self._document(item, in_hand.page)
+            if document and (document.has_tokens or document.site):
                 claim = await self._claim(document, in_hand)
             else:
                 self.neardup.count("no_text")
                 self._pages.fetch_again(in_hand.page)
-            if claim:
-                self._count(claim)
             self._warnings.note(item, document, claim)
         except Exception:  # no error of ours or of a detector may lose the item
             self.neardup.count("errors")
             self._pages.fetch_again(in_hand.page)
             logger.exception("An item passes without a verdict", extra={"item": item})
             return item
-        self._send(item_judged, item=item, document=document, claim=claim, response=in_hand.response)
-        return self._act(item, in_hand, claim) if claim else item
+        response = in_hand.page and in_hand.page.response
+        self._send(item_judged, item=item, document=document, claim=claim, response=response)
+        if claim:
+            self._count(claim)
+            self._act(item, in_hand, claim)
+        return item
 
-    async def _document(self, item: Any, in_hand: ItemInHand) -> Document | None:
-        record = Record.of(item, self._config, self._pages.fetch(in_hand))
+    async def _document(self, item: Any, page: Page | None) -> Document | None:
+        record = Record.of(item, self._config, self._pages.fetch(page))
         if record is None:
             return None
         if type(item) not in self._told:
             self._told.add(type(item))
             logger.info("Items of type %s: %s", type(item).__name__, record.roles_in_words())
+        if len(self.neardup.fields) < MOST_FIELDS:
+            self.neardup.fields.update(record.facts)
         workers = self.neardup.workers
         return record.document({html: await workers.read(html) for html in record.pages()} if workers.reads else {})
 
@@ -148,19 +153,14 @@ class NearDupPipeline:
         """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
         await self.neardup.workers.prepare(document)
         try:
-            claim, moment = await self.neardup.claim(document), PAUSES[0]
-            while claim.is_early:
-                if claim.rival:
-                    await self.neardup.settled(claim.rival)
-                else:
-                    await pause(moment)
-                    moment = min(2 * moment, PAUSES[1])
-                claim = await self.neardup.claim(document)
+            while (claim := await self.neardup.claim(document)).is_early:
+                await (self.neardup.settled(claim.rival) if claim.rival else pause(PAUSE))
             in_hand.claim = claim
             await self._adjust(claim, in_hand.page)
         except FAILURES as error:
             in_hand.claim, in_hand.late = None, document
-            self.neardup.pass_unjudged(error)
+            self.neardup.note_failure(error)
+            self.neardup.count("store/unjudged")
             return None
         return claim
 
@@ -171,46 +171,42 @@ class NearDupPipeline:
 
         Also count rescued dead links, and wrong skips that a recheck found.
         """
-        document, is_by_run = (claim.match or claim).signature, self._config.revisit == "keep"
+        document = (claim.match or claim).signature
         is_further, is_again = bool(page and page.given), bool(page and document in page.given)
         ticket = page.ticket if page and not is_further else NO_TICKET  # which concerns the first item
         if page:
             page.given.add(document)
-        is_stand_in = ticket.reason == AFTER_ALL or bool(ticket.dead_link)
-        if claim.match and (is_by_run or is_stand_in):
-            await self._adjust_to_run(claim, document, is_by_run=is_by_run, is_stand_in=is_stand_in)
+        if claim.match:
+            await self._adjust_to_run(claim, document, ticket)
         if claim.match and ticket.dead_link:
             dead = await self.neardup.ask(self.neardup.dedup.store.resolve, ticket.dead_link)
             if dead and dead.signature is document:
                 self.neardup.count("dead_links/rescued")
         if ticket.reason == RECHECK and claim.verdict.status == "unique":
             self.neardup.tickets.fail(ticket)
-        if is_again and not is_by_run:  # a text twice on one page is no revisit
+        if is_again and self._config.revisit != "keep":  # a text twice on one page is no revisit
             claim.verdict = replace(claim.verdict, status="duplicate")
         if page and is_further and page.has(claim.document):
             claim.verdict = replace(claim.verdict, changed=False)
             page.gives_many = page.gives_many or not is_again
 
-    async def _adjust_to_run(self, claim: Claim, document: Signature, *, is_by_run: bool, is_stand_in: bool) -> None:
+    async def _adjust_to_run(self, claim: Claim, document: Signature, ticket: Ticket) -> None:
         """Make the first item of the run that repeats a held document a revisit, and further ones duplicates.
 
         With another NEARDUP_REVISIT than "keep", only what was fetched in place of an original becomes a revisit. It
         takes the place of the original if the original's own URL was not the last to return the content.
         """
-        while other := self._delivering.get(document):
-            await self.neardup.settled(other)
-        self._delivering[document] = claim
-        deliveries = self.neardup.dedup.deliveries
-        try:
-            # An item of a preferred host is not dropped for an item of another host.
-            by_own_host = is_by_run and claim.document.url in self.neardup.dedup.matcher.preference
-            is_delivered = await self.neardup.ask(partial(deliveries.is_delivered, document, by_own_host=by_own_host))
-        except BaseException:  # no other claim may wait for this one
-            del self._delivering[document]
-            raise
-        if is_delivered:
-            del self._delivering[document]
-        else:
+        deliveries, is_by_run = self.neardup.dedup.deliveries, self._config.revisit == "keep"
+        is_stand_in = ticket.reason == AFTER_ALL or ticket.dead_link is not None
+        if not (is_by_run or is_stand_in):
+            return
+        # An item of a preferred host is not dropped for an item of another host.
+        by_own_host = is_by_run and claim.document.url in self.neardup.dedup.matcher.preference
+        ask = partial(self.neardup.ask, partial(deliveries.is_delivered, document, by_own_host=by_own_host))
+        while not (is_delivered := await ask()) and document in self._delivering:
+            await self.neardup.settled(self._delivering[document])
+        if not is_delivered:
+            self._delivering[document] = claim
             claim.when_settled(partial(self._delivering.pop, document))
         if is_by_run or not is_delivered:
             claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
@@ -220,33 +216,32 @@ class NearDupPipeline:
     # What is done with the item
 
     def _count(self, claim: Claim) -> None:
-        count, verdict = self.neardup.count, claim.verdict
-        count("documents")
-        count(_COUNTED[verdict.status])
-        if claim.document.thin:
-            count("thin")
-        if claim.document.scripted:
-            count("scripted")
-        if verdict.changed and self._config.revisit != "keep":
-            count("changed")
-        if verdict.status == "duplicate":
-            self.neardup.stats.inc_value(f"{PREFIX}{BY_DETECTOR}{verdict.detector}")
+        document, verdict = claim.document, claim.verdict
+        counted: dict[str, bool] = {
+            "documents": True,
+            _COUNTED[verdict.status]: True,
+            f"{BY_DETECTOR}{verdict.detector}": verdict.status == "duplicate",
+            "thin": document.thin,
+            "scripted": document.scripted,
+            "changed": verdict.changed and self._config.revisit != "keep",
+        }
+        for name in filter(counted.get, counted):
+            self.neardup.stats.inc_value(PREFIX + name)
 
-    def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> Any:
-        config, verdict = self._config, claim.verdict
+    def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> None:
+        document, verdict = claim.document, claim.verdict
         if self._is_dropped(verdict):
-            if config.action == "drop":
+            if self._config.action == "drop":
                 in_hand.claim = None
                 self._pages.commit(claim, in_hand.page)
                 if self.neardup.dropped:
-                    self.neardup.dropped.write(item, claim.document.url, verdict)
+                    self.neardup.dropped.write(item, document.url, verdict)
                 self._shown += 1
                 level = "INFO" if self._shown <= SHOWN else "DEBUG"
-                raise DuplicateItem(claim.document.url, verdict, claim.document.label, level)
-            logger.debug("Passes, though %s", verdict.sentence(claim.document.url, claim.document.label))
-        if config.action == "tag":
+                raise DuplicateItem(document.url, verdict, document.label, level)
+            logger.debug("Passes, though %s", verdict.sentence(document.url, document.label))
+        if self._config.action == "tag":
             self._tag(item, verdict)
-        return item
 
     def _is_dropped(self, verdict: Verdict) -> bool:
         """Return whether an item repeats an item that is in the feeds already.

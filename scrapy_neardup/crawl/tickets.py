@@ -35,14 +35,16 @@ if TYPE_CHECKING:
 
 KEY = "neardup"  # the meta key of tickets
 MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
-RESTORED, RECHECK, AFTER_ALL = "restored", "recheck", "sent after all"  # why it is sent although a skip was advised
+RECHECK, AFTER_ALL = "recheck", "sent after all"  # why it is sent although a skip was advised
 MOST = 10_000  # the maximum number of held requests; if there are more, the oldest are sent
 MOST_FAILED = 100_000  # the maximum number of remembered URLs, hosts and reasons that failed; the oldest are forgotten
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
-_AS_IS = ("dont_redirect", "dont_retry")  # meta keys of a detour from a mirror to the original host
 # Meta keys that are secret, or useless on another host.
-_OF_ITS_HOST = ("proxy", "cookiejar", "bindaddress", "download_slot", "http_user", "http_pass", "http_auth_domain")
-_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "retry_times", KEY)
+_OF_ITS_HOST = (
+    *("proxy", "cookiejar", "bindaddress", "download_slot", "dont_obey_robotstxt"),
+    *("http_user", "http_pass", "http_auth_domain"),
+)
+_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "redirect_times", "redirect_ttl", "retry_times", KEY)
 
 
 class Ticket(NamedTuple):
@@ -63,11 +65,14 @@ class Ticket(NamedTuple):
     @classmethod
     def of(cls, request: Request) -> Ticket:
         """Return the ticket of a request; a blank one if it has none that counts."""
-        if KEY not in request.meta:  # as of most requests
-            return cls(request.url)
         kept = _kept(request)
         is_own = kept.url in (request.url, *redirects(request)[0][:1])
         return kept if is_own else cls(request.url, inherited=kept.inherited)
+
+    def is_final(self, request: Request) -> bool:
+        """Return whether no advice counts on a request with this ticket."""
+        is_recheck = self.reason == RECHECK and self.url == request.url
+        return is_recheck or self.reason == AFTER_ALL or self.dead_link is not None
 
     @property
     def mirror_of(self) -> str | None:
@@ -95,15 +100,9 @@ def _kept(request: Request) -> Ticket:
 
 
 def redirects(request: Request) -> tuple[list[str], list[object]]:
-    """Return the URLs that redirected to a request, in the order of the redirects, and the reasons.
-
-    Redirects in meta that the spider copied from a response are left out.
-    """
-    meta = request.meta
-    if "redirect_urls" not in meta:  # as in that of most requests
-        return [], []
-    before = _kept(request).inherited
-    return list(meta["redirect_urls"])[before:], list(meta.get("redirect_reasons", ()))[before:]
+    """Return the URLs that redirected to a request, and the reasons, without those in meta that a spider copied."""
+    meta, before = request.meta, _kept(request).inherited
+    return list(meta.get("redirect_urls", ()))[before:], list(meta.get("redirect_reasons", ()))[before:]
 
 
 def disown(request: Request) -> None:
@@ -112,12 +111,11 @@ def disown(request: Request) -> None:
     if ticket.url:
         del request.meta[KEY]
     if ticket.url != request.url:  # else the spider retries the changed request
-        for name in _AS_IS if ticket.mirror_of else ():
-            request.meta.pop(name, None)
+        if ticket.mirror_of:
+            request.meta.pop("dont_retry", None)
         ticket = Ticket(request.url)
-    ticket = ticket._replace(inherited=inherited)
-    if ticket != Ticket(request.url):
-        ticket.put(request)
+    if inherited or ticket.reason:
+        ticket._replace(inherited=inherited).put(request)
 
 
 # What a request is
@@ -138,7 +136,12 @@ def is_open(request: Request) -> bool:
     if request.cookies or "@" in urlsplit(request.url).netloc:
         return False
     is_harmless = {*HARMLESS, b"Referer"}.issuperset(request.headers)
-    return is_harmless and not any(name in request.meta for name in _OF_ITS_HOST)
+    return is_harmless and request.meta.keys().isdisjoint(_OF_ITS_HOST)
+
+
+def referer(request: Request) -> str:
+    """Return the URL of the page with the link to a request; "" if unknown."""
+    return (request.headers.get("Referer") or b"").decode(errors="replace")
 
 
 def is_start(request: Request) -> bool:
@@ -150,18 +153,12 @@ def is_start(request: Request) -> bool:
 
 
 def is_safe(url: str, origin: str) -> bool:
-    """Return whether a detour from `origin` may lead to `url`.
-
-    Only HTTP URLs are allowed. A URL in a private network is allowed only if `origin` is in one too.
-    """
+    """Return whether a detour from `origin` may lead to `url`: not into a private network, unless it begins in one."""
     return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
 
 
 def drop_conditions(request: Request) -> None:
-    """Remove the conditions that Scrapy's HTTP cache set for another URL.
-
-    Redirects copy them, and the new URL may have the same validator. Then it would answer 304 with no page to show.
-    """
+    """Remove the conditions that Scrapy's HTTP cache set for another URL, which may have the same validator."""
     for name in (b"If-None-Match", b"If-Modified-Since"):
         request.headers.pop(name, None)
 
@@ -171,41 +168,25 @@ def detour(
 ) -> Request:
     """Return a copy of a request for another URL, with a ticket if it has a reason. The dupefilter does not filter it.
 
-    Cookies are removed. For another scheme or host, other headers and meta keys that may be secret are removed too, as
-    is the Referer, whose query may be secret.
+    It has no cookies and, for another scheme or host, no other headers or meta keys that may be secret.
     """
     made = request.replace(url=url, cookies=None, dont_filter=True)
     drop_conditions(made)
-    for name in (*_OF_THE_FETCH, *(_AS_IS if reason == RESTORED else ())):
+    is_elsewhere = urlsplit(url)[:2] != urlsplit(request.url)[:2]
+    for name in (*_OF_THE_FETCH, *(_OF_ITS_HOST if is_elsewhere else ())):
         made.meta.pop(name, None)
-    if urlsplit(url)[:2] != urlsplit(request.url)[:2]:
-        for header in set(made.headers) - HARMLESS:
-            del made.headers[header]
-        for name in (*_OF_ITS_HOST, "dont_obey_robotstxt"):
-            made.meta.pop(name, None)
+    for header in set(made.headers) - HARMLESS if is_elsewhere else ():
+        del made.headers[header]
     if reason:
         Ticket(made.url, reason, instead_of, list(tried) or ()).put(made)
     return made
 
 
-def to_original(request: Request, url: str) -> Request | None:
-    """Return a detour to the original host; None if the user's own settings for redirects and retries would be lost.
-
-    If the original host does not return the page, but a redirect or an error, the requested URL is fetched.
-    """
-    if not is_open(request) or any(name in request.meta for name in _AS_IS):
-        return None
-    made = detour(request, url, MIRROR, request.url)
-    made.meta.update(dict.fromkeys(_AS_IS, True))
-    return made
-
-
 class Tickets:
-    """Holds skipped requests, and sends them if no URL returns their content in this run.
+    """Holds skipped requests, and sends them if no URL returns their content in this run. Remembers what failed.
 
     A request is dropped once a URL has returned its content. When the spider is idle, one request is sent for each
-    document that is still missing. When the spider is idle again, the other requests are sent. Also remembers what
-    failed: URLs and hosts, and the reasons for skips that a recheck proved wrong.
+    document that is still missing. When the spider is idle again, the other requests are sent.
     """
 
     def __init__(self, neardup: NearDup) -> None:
@@ -233,10 +214,7 @@ class Tickets:
         self._count -= len(self._waiting.pop(document, ()))
 
     def put_back(self) -> None:
-        """Put all requests back into the queue of a paused job, to hold them again in the next session.
-
-        Without JOBDIR, drop them.
-        """
+        """Put all requests back into the queue of a paused job, which holds them again; without JOBDIR, drop them."""
         if job_dir(self._neardup.crawler.settings):
             for request, size in chain.from_iterable(self._waiting.values()):
                 self._crawl(request, size)
@@ -289,8 +267,7 @@ class Tickets:
     def is_doubted(self, request: Request, advice: Advice) -> bool:
         """Return whether a request is sent against advice: a recheck proved it wrong, or this request is a recheck.
 
-        The share of rechecks is NEARDUP_RECHECK or, if it is larger, that of the advice. If NEARDUP_RECHECK is 0, no
-        request is a recheck.
+        The share of rechecks is NEARDUP_RECHECK or, if that is not 0, that of the advice if it is larger.
         """
         relation = advice.rule and advice.rule.relation
         reason = repr((relation.sites, relation.shape) if relation else advice.url)  # the rule, or the original
@@ -314,16 +291,16 @@ class Tickets:
 
     def note_gone(self, url: str, *, with_host: bool = False) -> None:
         """Note that a URL, or its whole host, failed."""
-        self._failed[_place(url) if with_host else canonical_url(url)] = True
+        self._failed[host(url) if with_host else canonical_url(url)] = True
 
     def is_gone(self, url: str) -> bool:
         """Return whether a URL or its host failed in this crawl."""
-        return canonical_url(url) in self._failed or _place(url) in self._failed
+        return canonical_url(url) in self._failed or host(url) in self._failed
 
 
 def is_in_share(url: str, run: str, share: float) -> bool:
     """Return whether a URL is in a share of all URLs, from 0 to 1. The share has other URLs in each run."""
-    return hash_text(canonical_url(url) + run) / 2**64 < share
+    return share > 0 and hash_text(canonical_url(url) + run) / 2**64 < share
 
 
 def _ticket_for(request: Request, reason: str) -> Ticket:
@@ -332,7 +309,3 @@ def _ticket_for(request: Request, reason: str) -> Ticket:
     if ticket.url != request.url:
         ticket = Ticket(request.url, inherited=ticket.inherited)
     return ticket._replace(reason=reason)
-
-
-def _place(url: str) -> str:
-    return f"//{host(url)}"

@@ -1,9 +1,7 @@
-"""Do slow work of a crawl in worker processes, and wait for it without keeping the reactor waiting.
+"""Do slow work of a crawl in worker processes: heavy fingerprints and extractors. Wait for it while the crawl goes on.
 
-Slow fingerprints are computed, and main texts extracted, in worker processes. Fast fingerprints are computed at the
-claim, since passing documents between processes would take longer. A document can kill its worker process. It is then
-tried once more, in a new process of its own, and never in the process of the crawl. If the new process dies too, the
-item passes without a verdict.
+A document can kill its worker process. It is then tried once more, in a new process of its own, and never in the
+process of the crawl. If the new process dies too, the item passes without a verdict.
 """
 
 from __future__ import annotations
@@ -54,10 +52,7 @@ async def arrived(future: Future[T]) -> T:
 
 
 class Workers:
-    """Computes the fingerprints of heavy detectors, and extracts main texts if the extractor is heavy.
-
-    Both are done in `count` processes. If `count` is 0, or if nothing is heavy, no process is started.
-    """
+    """Computes heavy fingerprints, and main texts if the extractor is heavy, in `count` processes, if any."""
 
     def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
         heavy = list(filter(is_heavy, detectors)) if count else []

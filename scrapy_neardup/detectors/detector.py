@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, runtime_checkabl
 from ..document import Document
 from ..fingerprints import record
 from ..fingerprints.hashes import hash_tokens
-from ..fingerprints.imatch import Terms
+from ..fingerprints.imatch import Lexicon, Terms, builtin
 from ..fingerprints.record import BANDS, ROWS, SIMHASH, Wanted
 from ..index.kinds import Equal, Near
 from ..settings import Config, ConfigError, detector_name
-from ..text.lexicon import Lexicon, builtin
 
 if TYPE_CHECKING:
     from ..index.kinds import Index

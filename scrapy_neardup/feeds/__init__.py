@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import IO, Any, TypeAlias
 
 from .feed import STREAM, UNREADABLE, BrokenError, Feed, FeedError, Row, check_name, has_ending, reading, writing
-from .formats import Csv, JsonArray, JsonLines, Parquet, json_text, parse_object
-from .warc import Warc
+from .formats import Csv, JsonArray, JsonLines, Parquet, Warc, json_text, parse_object
 
 __all__ = [
     "FORMATS", "Feed", "FeedError", "Feeds", "Row", "json_text", "parse_object", "row_id", "writing", "writing_rows",

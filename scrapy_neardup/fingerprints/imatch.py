@@ -1,13 +1,32 @@
-"""Compute I-Match digests of the set of a text's lexicon terms, also for randomized lexicons."""
+"""I-Match: the digest of the set of a text's lexicon terms, and the lexicons, built-in, random or of one's own.
+
+Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection; Kołcz,
+Chowdhury, Alspector 2004, Improved robustness of signature-based near-replica detection via lexicon randomization.
+"""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import math
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import resources
+from pathlib import Path
+
 import numpy as np
 
+from ..atomic import replacing
 from .hashes import MULTIPLIER, Hashes, distinct, mix
 
 _LEAST = np.uint64(5 << 60)  # a randomized lexicon lacks a random 5 of 16 terms
 _FIRST = 15  # bits of a hash that choose its bucket
+MAGIC = "scrapy-neardup lexicon 1"
+BAND = (0.5, 0.7)  # the normalized IDF of kept terms, the best of seven bands
+LEAST_DOCUMENTS = 2  # the minimum number of documents with a term, since most of the others are misprints
 
 
 class Terms:
@@ -47,3 +66,73 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
     salts = np.arange(lexicons + 1, dtype=np.uint64)[:, None] * MULTIPLIER
     kept = (mix(terms[:, 1] ^ salts) >= _LEAST) | (salts == 0)  # the first lexicon has all terms
     return tuple(np.where(kept, mix(terms[:, 0] * MULTIPLIER), np.uint64(0)).sum(axis=1, dtype=np.uint64).tolist())
+
+
+# Lexicons
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The terms that I-Match keeps: tokens as `tokenize` returns them; there may be none."""
+
+    terms: frozenset[str]
+
+    @cached_property
+    def id(self) -> str:
+        """Return the first 16 hexadecimal digits of the SHA-1 of the sorted terms, joined by newlines, in UTF-8."""
+        return hashlib.sha1("\n".join(sorted(self.terms)).encode(), usedforsecurity=False).hexdigest()[:16]
+
+    @classmethod
+    def from_frequencies(cls, frequencies: Mapping[str, int], documents: int, low: float, high: float) -> Lexicon:
+        """Return the lexicon of the terms with a normalized IDF in [low, high].
+
+        `frequencies` maps each term to its number of documents, out of `documents`. Raise ValueError for an impossible
+        band or frequency.
+        """
+        if not 0 <= low <= high <= 1:
+            raise ValueError(f"a band of normalized IDF needs 0 <= low <= high <= 1, not {low} and {high}")
+        frequent = ((term, count) for term, count in frequencies.items() if count >= LEAST_DOCUMENTS)
+        return cls(frozenset(term for term, count in frequent if low <= normalized_idf(count, documents) <= high))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Lexicon:
+        """Return the lexicon in a file that `save` wrote. Raise ValueError for any other file, OSError without one."""
+        return cls(_terms(Path(path).read_bytes(), str(path)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the lexicon to a file, gzipped if its name ends in .gz. Equal lexicons give equal bytes.
+
+        The file is UTF-8: a line with `MAGIC`, then the terms, one a line, in the order of code points.
+        """
+        data = "".join(f"{line}\n" for line in [MAGIC, *sorted(self.terms)]).encode()
+        with replacing(path) as part:
+            Path(part).write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
+
+
+def normalized_idf(count: int, documents: int) -> float:
+    """Return ln(N / n) / ln N for a term in n = `count` of N = `documents` documents: from 0 in all to 1 in one.
+
+    Chowdhury et al. 2002: the IDF by which I-Match chooses terms, as a share of its maximum.
+    """
+    if not 1 <= count <= documents or documents < 2:
+        raise ValueError(f"a term can't be in {count} of {documents} documents (at least 2 documents are needed)")
+    # Rounded, since the last digits of a logarithm differ between machines, but lexicons must not.
+    return round(math.log(documents / count) / math.log(documents), 9)
+
+
+@cache
+def builtin() -> Lexicon:
+    """Return the built-in lexicon: English and Chinese terms, of which lexicons/NOTICE.* describe the origin."""
+    files = [resources.files(__package__).joinpath("lexicons", name) for name in ("en.txt.gz", "zh.txt.gz")]
+    return Lexicon(frozenset().union(*(_terms(file.read_bytes(), file.name) for file in files)))
+
+
+def _terms(data: bytes, name: str) -> frozenset[str]:
+    """Return the terms in a file. Lines that begin with `# ` say where they come from."""
+    try:
+        first, *lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
+        if first != MAGIC:
+            raise ValueError(f"its first line is {first[:80]!r}")
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise ValueError(f"{name}: no lexicon, which is UTF-8 text that begins with {MAGIC!r}: {error}") from error
+    return frozenset(line for line in lines if not line.startswith("# "))

@@ -14,10 +14,10 @@ keys share one index.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from struct import Struct, pack, unpack_from
-from sys import byteorder
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +40,6 @@ _ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
 _INVERSE = pow(_MULTIPLIER, -1, 1 << 64)
 _NAME = Struct("<HI")
 _OWN = Struct("<I")  # at the offset 20
-_EXACT = slice(24, 40)  # the digest and the identity
 
 
 class Source(NamedTuple):
@@ -204,13 +203,9 @@ def keys_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def index_keys(record: bytes) -> tuple[bytes, int | None]:
-    """Return all keys as bytes in the machine's order, among them zeros for none, and the SimHash or None."""
-    head = Head.of(record)
-    own = [key for name, values in _own(record, head) for key in keys_of(name, values)] if head.own else []
-    packed = record[_EXACT] + record[HEAD.size : HEAD.size + 8 * head.keys] + pack(f"<{len(own)}Q", *own)
-    keys = packed if byteorder == "little" else np.frombuffer(packed, "<u8").astype(np.uint64).tobytes()
-    return keys, head.simhash if head.has_simhash else None
+def index_keys(record: bytes, head: Head) -> array[int]:
+    """Return the keys of all detectors, each once."""
+    return array("Q", {key: None for keys in keys_in(record, head).values() for key in keys})
 
 
 def fingerprints_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:

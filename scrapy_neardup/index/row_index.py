@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
+from operator import itemgetter
 from pathlib import Path
+from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,8 +35,8 @@ from .kinds import NEWEST
 Integers: TypeAlias = npt.NDArray[np.uint64]
 Posted: TypeAlias = tuple[int, "array[int]", int | None]
 """The place of a row, by which it is read, its keys, of which 0 is none, and its SimHash or None."""
-Asked: TypeAlias = tuple[Mapping[int, int], int | None, int]
-"""Keys, each with the maximum number of its rows; a SimHash or None, and the maximum Hamming distance from it."""
+Asked: TypeAlias = tuple["array[int]", int, int | None, int]
+"""Keys, the maximum number of rows of each; a SimHash or None, and the maximum Hamming distance from it."""
 
 BLOCKS, BLOCK_BITS = 4, 16
 SLOT_BITS, KEY_BITS, NEAR_BITS = 28, 35, 33
@@ -45,6 +47,7 @@ RATIO = 4  # a level is merged with an earlier one up to this many times as larg
 CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
 _NEAR = 1 << 63
+_HIT = Struct("=4Q")
 _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
 
 
@@ -100,16 +103,16 @@ class Level:
             found = zlib.crc32(column.data, found)
         return found == (self.checksum or 0)
 
-    def find(self, probes: array[int]) -> list[list[int]]:
-        """Return triples, the oldest row first: the number of a probe, a place, and its Hamming distance."""
+    def find(self, questions: list[Asked], nearest: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yield hits, the oldest row first: the number of a question, a key or 0, a place, its Hamming distance."""
+        hits = sorted(_HIT.iter_unpack(self.look(questions, nearest)), key=itemgetter(2))
+        places = self.places[[slot for _, _, slot, _ in hits]].tolist() if hits else ()
+        return ((at, key, place, far) for (at, key, _, far), place in zip(hits, places, strict=True))
+
+    def look(self, questions: list[Asked], nearest: int) -> bytes:
+        """Return hits as `_find` does."""
         find = native.compiled.find if native.compiled else _find
-        found = find(self.entries, self.simhashes, probes)
-        if not found:
-            return []
-        triples = np.array(np.frombuffer(found, np.int64).reshape(-1, 3))
-        triples = triples[np.lexsort((triples[:, 1], triples[:, 0]))]
-        triples[:, 1] = self.places[triples[:, 1]]
-        return [*triples.tolist()]
+        return find(self.entries, self.simhashes, questions, nearest)
 
     def count(self, key: int) -> int:
         """Return the number of rows that have a key."""
@@ -141,8 +144,7 @@ class RowIndex:
         """Set the newest rows, which are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
-        self._first: dict[int, int] = {}  # the first place of each key, and others, which are few
-        self._others: dict[int, list[int]] = {}
+        self._newest: dict[int, list[int]] = {}  # the places of each key
         self._simhashes, self._near = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
@@ -160,49 +162,44 @@ class RowIndex:
         If more rows have a near SimHash, the nearest are chosen; among equal distances, the oldest.
         """
         found = [Places({}, {}) for _ in questions]
-        probes, of = probes_of(questions, nearest) if self.levels else (array("Q"), [])
+        asked = [*questions]
         for level in self.levels:
-            for probe, place, far in level.find(probes):
-                at, key = of[probe]
-                if key is None:
-                    found[at].near[place] = far
-                else:
+            for at, key, place, far in level.find(asked, nearest):
+                if key:
                     found[at].keys.setdefault(key, []).append(place)
+                else:
+                    found[at].near[place] = far
         for question, places in zip(questions, found, strict=True):
             self._add_newest(question, places)
-        return [
-            Places({key: some[-keys[key] :] for key, some in places.keys.items()}, nearest_of(places.near, nearest))
-            for (keys, _, _), places in zip(questions, found, strict=True)
-        ]
+            for key, some in places.keys.items():
+                places.keys[key] = [*dict.fromkeys(some)][-question[1] :]
+            keep_nearest(places.near, nearest)
+        return found
 
     def _add_newest(self, question: Asked, found: Places) -> None:
         """Add the places of all rows outside the levels that answer a question."""
-        keys, simhash, distance = question
+        keys, _, simhash, distance = question
         if simhash is not None and self._near:
             far = np.bitwise_count(np.frombuffer(self._simhashes, np.uint64) ^ np.uint64(simhash))
             for at in (far <= distance).nonzero()[0].tolist():
                 found.near[self._near[at]] = int(far[at])
-        for key in keys.keys() & self._first.keys():
-            found.keys[key] = [*dict.fromkeys([*found.keys.get(key, ()), *self._in_tail(key)])]
-
-    def _in_tail(self, key: int) -> Sequence[int]:
-        return (self._first[key], *self._others.get(key, ())) if key in self._first else ()
+        for key in filter(self._newest.__contains__, keys):
+            found.keys[key] = found.keys.get(key, []) + self._newest[key]
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
-        return len(self._in_tail(key)) + sum([level.count(key) for level in self.levels])
+        return len(self._newest.get(key, ())) + sum([level.count(key) for level in self.levels])
 
     # The newest rows
 
-    def add(self, place: int, keys: Sequence[int], simhash: int | None) -> None:
+    def add(self, place: int, keys: array[int], simhash: int | None) -> None:
         """Add a row that is newer than all others, or further postings of a known row."""
         if not keys and simhash is None:
             return
         self._removed.discard(place)
-        self._rows.append((place, array("Q", keys), simhash))
+        self._rows.append((place, keys, simhash))
         for key in keys:
-            if self._first.setdefault(key, place) != place and place not in self._others.setdefault(key, [])[-1:]:
-                self._others[key].append(place)
+            self._newest.setdefault(key, []).append(place)
         if simhash is not None:
             self._simhashes.append(simhash)
             self._near.append(place)
@@ -275,17 +272,11 @@ class RowIndex:
         return [Level(levels[0].first, levels[-1].last, places, simhashes, entries)]
 
 
-def sharing(questions: Sequence[Asked], names: Sequence[int]) -> set[int]:
-    """Return the places of those questions that share a key or a name with another one, or whose SimHashes are near.
-
-    A name of 0 is none.
-    """
-    named = [{**dict.fromkeys(keys, 2), name: 2} for (keys, _, _), name in zip(questions, names, strict=True)]
-    asked = [(keys, simhash, far) for keys, (_, simhash, far) in zip(named, questions, strict=True)]
-    level = Level.of(0, 0, [(place, array("Q", keys), simhash) for place, (keys, simhash, _) in enumerate(asked)])
-    probes, of = probes_of(asked, 2)
-    pairs = [(of[probe][0], place) for probe, place, _ in level.find(probes)]
-    return {place for pair in pairs if pair[0] != pair[1] for place in pair}
+def sharing(questions: list[Asked]) -> set[int]:
+    """Return the places of those questions that share a key with another one, or whose SimHashes are near."""
+    level = Level.of(0, 0, [(place, keys, simhash) for place, (keys, _, simhash, _) in enumerate(questions)])
+    pairs = np.frombuffer(level.look(questions, 2), np.uint64).reshape(-1, 4)[:, ::2]
+    return {*pairs[pairs[:, 0] != pairs[:, 1]].ravel().tolist()}
 
 
 def due(levels: Sequence[Level], ratio: int, most: int) -> list[Level]:
@@ -322,20 +313,6 @@ def merged_columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
         starts = [*stops]
 
 
-def probes_of(questions: Sequence[Asked], nearest: int) -> tuple[array[int], list[tuple[int, int | None]]]:
-    """Return the probes of questions, and for each probe the place of its question, with the key or None."""
-    probes: list[int] = []
-    of: list[tuple[int, int | None]] = []
-    for at, (keys, simhash, distance) in enumerate(questions):
-        for key, most in keys.items():
-            probes += (_posting(key), most, 0, 0)
-            of.append((at, key))
-        if simhash is not None:
-            probes += (_NEAR, nearest, simhash, distance)
-            of.append((at, None))
-    return array("Q", probes), of
-
-
 def _posting(key: int) -> int:
     return key >> 64 - KEY_BITS << SLOT_BITS
 
@@ -359,40 +336,40 @@ def _block_flips(distance: int) -> tuple[npt.NDArray[np.intp], Integers]:
     return np.array(blocks, np.intp), np.array(bits, np.uint64)
 
 
-def nearest_of(found: dict[int, int], most: int) -> dict[int, int]:
-    """Return the `most` nearest of places with their distances, in their order. The first of equal ones are chosen."""
-    if len(found) <= most:
-        return found
-    kept = {*sorted(found, key=found.__getitem__)[:most]}
-    return {place: far for place, far in found.items() if place in kept}
+def keep_nearest(found: dict[int, int], most: int) -> None:
+    """Remove all but the `most` nearest of places with their distances, the first of equal ones."""
+    for place in sorted(found, key=found.__getitem__)[most:]:
+        del found[place]
 
 
-def _find(entries: Integers, simhashes: Integers, probes: array[int]) -> bytes:
-    """Find what probes ask for. Return triples of integers: the number of the probe, a slot, and its distance.
+def _find(entries: Integers, simhashes: Integers, questions: Sequence[Asked], nearest: int) -> bytes:
+    """Find what questions ask for. Return four integers for each hit: the number of the question, a key or 0 for a near
+    SimHash, a slot, and its distance.
 
-    A probe is four integers: a posting, the maximum number of rows, a SimHash and the maximum Hamming distance from it.
-    The newest rows of a key come in ascending order, with distance 0. The posting of a near SimHash has only its first
-    bit. The nearest rows of each of its postings come nearest first, and the oldest first among equal distances. Slots
-    that do not exist, as in a damaged file, are passed over.
+    The newest rows of a key come in ascending order, with distance 0. The nearest rows of each posting of a SimHash
+    come nearest first, and the oldest first among equal distances. Slots that do not exist, as in a damaged file, are
+    passed over.
     """
-    found = [np.zeros((0, 3), np.int64)]
+    found: list[tuple[int, int, int, int]] = []
     crowd = max(CROWD, len(simhashes) >> 14)
-    asked = np.frombuffer(probes, np.uint64).reshape(-1, 4).tolist()
-    for probe, (posting, most, simhash, distance) in enumerate(asked):
-        is_near = posting == _NEAR
-        some = near_postings(np.array([simhash], np.uint64), distance)[0].tolist() if is_near else [posting]
-        for each in some:
-            edges = [each & ~_REST, each | _SLOTS, each | _REST] if is_near else [each, each | _SLOTS, 0]
-            start, at, end = np.searchsorted(entries, np.array(edges, np.uint64)).tolist()
-            part = slice(max(start, at - crowd), min(end, at + crowd)) if is_near else slice(max(start, at - most), at)
-            slots = entries[part] & np.uint64(_SLOTS)
-            slots = slots[slots < len(simhashes)]
-            far = np.bitwise_count(simhashes[slots] ^ np.uint64(simhash)) * is_near
-            if is_near:
-                order = np.lexsort((slots, far))[: min(most, int(np.count_nonzero(far <= distance)))]
-                slots, far = slots[order], far[order]
-            found.append(np.stack([np.full(len(slots), probe), slots, far], axis=1))
-    return np.concatenate(found).astype(np.int64).tobytes()
+
+    def slots_from(start: int, end: int) -> Integers:
+        slots = entries[start:end] & np.uint64(_SLOTS)
+        return slots[slots < len(simhashes)]
+
+    for number, (keys, most, simhash, distance) in enumerate(questions):
+        for key in keys:
+            start, end = np.searchsorted(entries, np.array([_posting(key), _posting(key) | _SLOTS], np.uint64)).tolist()
+            found += ((number, key, slot, 0) for slot in slots_from(max(start, end - most), end).tolist())
+        asked = np.array([] if simhash is None else [simhash], np.uint64)
+        for each in near_postings(asked, distance).ravel().tolist():
+            edges = np.array([each & ~_REST, each | _SLOTS, each | _REST], np.uint64)
+            start, at, end = np.searchsorted(entries, edges).tolist()
+            slots = slots_from(max(start, at - crowd), min(end, at + crowd))
+            far = np.bitwise_count(simhashes[slots] ^ asked)
+            order = np.lexsort((slots, far))[: min(nearest, int(np.count_nonzero(far <= distance)))]
+            found += ((number, 0, int(slots[place]), int(far[place])) for place in order)
+    return b"".join(_HIT.pack(*hit) for hit in found)
 
 
 def most_flips(distance: int) -> list[int]:

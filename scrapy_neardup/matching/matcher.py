@@ -10,8 +10,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, islice
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import mmh3
@@ -273,7 +271,9 @@ class Matcher:
             if self._why_apart(page, earlier):
                 self._has_siblings = True
                 self._note_apart(signature, earlier)
-            elif agree_in(told_apart.get(host(earlier.url or ""), ()), signature.facts, earlier.facts):
+            elif not told_apart or agree_in(
+                told_apart.get(host(earlier.url or ""), ()), signature.facts, earlier.facts
+            ):
                 yield match
 
     def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, Names]:
@@ -337,10 +337,12 @@ class Matcher:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
-        for name, proposed in groupby(self._store.find(signature), key=itemgetter(0)):
+        taken: dict[str, int] = {}
+        for name, earlier in self._store.find(signature):
             # Each detector has its own limit, so that none crowds out the others.
-            fresh = (s for _, s in proposed if s not in seen and scope == self._scope(s.url or ""))
-            for earlier in islice(fresh, MAX_CANDIDATES):
+            known = taken.get(name, 0)
+            if known < MAX_CANDIDATES and earlier not in seen and scope == self._scope(earlier.url or ""):
+                taken[name] = known + 1
                 seen.add(earlier)
                 yield name, earlier
         if (last := self.last(document.url)) and last not in seen:

@@ -18,7 +18,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import count
+from itertools import compress, count
 from typing import TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from ..document import Document
 from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
 from ..fingerprints.hashes import shingle_hashes
-from ..fingerprints.shingles import BINS, WIDTH, Codes, Sketch, minima, overlap, places, resemblance
+from ..fingerprints.shingles import BINS, WIDTH, Codes, Sketch, minima, overlap, own, places, resemblance
 from ..signature import Signature
 from ..text.main_text import squeeze
 from ..text.tokens import marks, tokenize
@@ -43,7 +43,7 @@ _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 
 def title_words(title: str) -> Words:
     """Return the words of a title in lower case. Each Chinese or Japanese character, and each operator, is a word."""
-    return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).lower()))
+    return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).lower())) if title else ()
 
 
 @cache
@@ -121,7 +121,7 @@ class Page:
         self.document = document
         self.signature = signature
         self.others = others
-        self.codes = _codes(signature.sketch)
+        self.codes = _codes(signature)
         self._pairs: dict[Signature, Pair] = {}
         self._bins: dict[str, npt.NDArray[np.intp]] = {}
 
@@ -154,11 +154,6 @@ class Page:
         return [title_words(title) if host(url) == name else () for url, title in self.others]
 
     @cached_property
-    def rows(self) -> Codes:
-        """The codes of the other pages, one row for each."""
-        return np.frombuffer(b"".join(self.others.values()), np.uint8).reshape(-1, BINS)
-
-    @cached_property
     def samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The positions of the sampled shingles in the text, in order, and their bins."""
         runs = shingle_hashes(self.document.hashes[:, 0], WIDTH)
@@ -182,7 +177,7 @@ class Pair:
         self._page = page
         self._later = page.signature
         self._earlier = earlier
-        self._earlier_codes = _codes(earlier.sketch)
+        self._earlier_codes = _codes(earlier)
         url = page.document.url or ""
         self.is_of_one_host = host(url) == host(earlier.url or "") != ""
 
@@ -239,8 +234,7 @@ class Pair:
 
     def _passages_apart(self) -> Iterator[str]:
         words = max(1, self._later.sketch.tokens)
-        earlier, later = self._earlier.sketch, self._later.sketch
-        added, lost = _lacking(earlier, later), _lacking(later, earlier)
+        added, lost = _lacking(self._earlier.sketch, self._later.sketch)
         is_doubted = min(added, lost) > SOME and self.is_of_one_host and self._titles_say_nothing
         if added <= max(SOME, MUCH / words) and min(added, lost) <= PART and not is_doubted:  # most near copies
             return
@@ -264,7 +258,7 @@ class Pair:
     def _titles_say_nothing(self) -> bool:
         """True if the titles are equal, or one is missing though other pages tell what is form."""
         has_titles = bool(self._later.title and self._earlier.title)
-        return self._has_same_title if has_titles else len(self._others) > 0
+        return self._has_same_title if has_titles else any(self._counts)
 
     @cached_property
     def differ_in_subject(self) -> bool | None:
@@ -275,7 +269,7 @@ class Pair:
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
         if not (page.title and other):
             return None
-        titles = zip(page.titles, self._rest, strict=True)
+        titles = zip(page.titles, self._counts, strict=True)
         if is_one and any(title == page.title for title, counts in titles if counts):
             return None
         theirs = subject(title_words(other), page.host_titles if is_one else ())
@@ -284,17 +278,15 @@ class Pair:
         return is_one or not same_title(self._later.title, other)
 
     @cached_property
-    def _rest(self) -> npt.NDArray[np.bool_]:
+    def _counts(self) -> list[bool]:
         """For each other page, whether it counts. The earlier page and those with its text, its records, do not."""
-        rest = np.asarray((self._page.rows != self._earlier_codes).any(axis=1), bool)
-        if (place := _place(self._earlier)) in self._page.others:
-            rest[[*self._page.others].index(place)] = False
-        return rest
+        own, text = _place(self._earlier), self._earlier.head.codes
+        return [place != own and codes != text for place, codes in self._page.others.items()]
 
     @cached_property
-    def _others(self) -> Codes:
+    def _others(self) -> bytes:
         """The codes of the other pages that count."""
-        return self._page.rows[self._rest]
+        return b"".join(compress(self._page.others.values(), self._counts))
 
     def _lacks_subject(self) -> bool:
         """Return whether the earlier text lacks most of the shingles around the words that only this title has.
@@ -317,22 +309,18 @@ class Pair:
     @cached_property
     def own_resemblance(self) -> float:
         """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not."""
-        found = overlap(self._ours.tobytes(), self._own(self._earlier_codes).tobytes())
+        found = overlap(self._ours, own(self._earlier.head.codes, self._others))
         return found.shared / found.any if found.any else float(self._is_equal)
 
     @property
     def form(self) -> float:
         """The share of the later page's shingles that are form."""
-        return 1 - int(np.count_nonzero(self._ours)) / max(1, int(np.count_nonzero(self._page.codes)))
+        return 1 - (BINS - self._ours.count(0)) / max(1, BINS - self._later.head.codes.count(0))
 
     @cached_property
-    def _ours(self) -> Codes:
-        return self._own(self._page.codes)
-
-    def _own(self, codes: Codes) -> Codes:
-        """Return the codes of a page's own text, and 0 in the bins of form."""
-        is_form = np.asarray((self._others == codes).any(axis=0), bool)
-        return np.where(is_form, np.uint8(0), codes)
+    def _ours(self) -> bytes:
+        """The codes of the later page's own text, and 0 in the bins of form."""
+        return own(self._later.head.codes, self._others)
 
     def _passages(self) -> npt.NDArray[np.intp]:
         """Return the lengths, in words, of the passages of the later text that the earlier text lacks."""
@@ -417,11 +405,15 @@ def _place(signature: Signature) -> Place:
     return signature.url or "", signature.title
 
 
-def _lacking(a: Sketch, b: Sketch) -> float:
-    """Return the share of the shingles of `b` that `a` lacks: 1 - its containment (Broder et al. 1997, section 2)."""
+def _lacking(a: Sketch, b: Sketch) -> tuple[float, float]:
+    """Return the shares of the shingles that one of two texts has, and the other lacks: of `b`, and of `a`.
+
+    Each is 1 - its containment (Broder et al. 1997, section 2).
+    """
     shared = resemblance(a, b)
-    return 1 - shared * (a.shingles + b.shingles) / (1 + shared) / max(1, b.shingles)
+    common = shared * (a.shingles + b.shingles) / (1 + shared)
+    return 1 - common / max(1, b.shingles), 1 - common / max(1, a.shingles)
 
 
-def _codes(sketch: Sketch) -> Codes:
-    return np.frombuffer(sketch.codes, np.uint8)
+def _codes(signature: Signature) -> Codes:
+    return np.frombuffer(signature.head.codes, np.uint8)

@@ -5,14 +5,13 @@ Those functions are used where it was not built: without a compiler at installat
 
 from __future__ import annotations
 
-from array import array
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 11
+VERSION = 12
 _Array: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 
 
@@ -24,8 +23,9 @@ class Compiled(Protocol):
     def dictionary(self, lines: bytes, bits: int) -> tuple[bytes, int]: ...
     def cut(self, text: bytes, words: bytes, scores: bytes, model: bytes) -> bytes: ...
     def foreign(self, text: bytes) -> bytes: ...
+    def own(self, codes: bytes, others: bytes) -> bytes: ...
     def overlap(self, a: bytes, b: bytes) -> tuple[int, int, int]: ...
-    def find(self, entries: _Array, simhashes: _Array, probes: array[int]) -> bytes: ...
+    def find(self, entries: _Array, simhashes: _Array, questions: list[Any], nearest: int) -> bytes: ...
     def sign(self, sources: list[Any], terms: _Array, starts: _Array, digests: int, parts: int) -> list[bytes]: ...
 
 

@@ -5,11 +5,11 @@ enum { SLOT_BITS = 28, BLOCK_BITS = 16, BLOCKS = 4, REST_BITS = 45, CROWD = 1024
 static const uint64_t NEAR = UINT64_C(1) << 63, SLOT = (UINT64_C(1) << SLOT_BITS) - 1;
 
 typedef struct {
-    uint64_t posting, most, simhash, distance;
+    uint64_t posting, key, most, simhash, distance, question;
 } Probe;
 
 typedef struct {
-    int64_t probe, slot, far;
+    uint64_t question, key, slot, far;
 } Hit;
 
 typedef struct {
@@ -80,20 +80,20 @@ static int push_nearest(Search *search, Py_ssize_t begin, uint64_t most, Hit hit
 }
 
 /* Add the newest rows of a key, whose entries are from `start` to `end`. */
-static int find_key(Search *search, Py_ssize_t probe, const Probe *asked, Py_ssize_t start, Py_ssize_t end)
+static int find_key(Search *search, const Probe *asked, Py_ssize_t start, Py_ssize_t end)
 {
     if ((uint64_t)(end - start) > asked->most)
         start = end - (Py_ssize_t)asked->most;
     for (; start < end; start++) {
         uint64_t slot = load(search->entries, start) & SLOT;
-        if (slot < (uint64_t)search->slots && !push(search, (Hit){probe, (int64_t)slot, 0}))
+        if (slot < (uint64_t)search->slots && !push(search, (Hit){asked->question, asked->key, slot, 0}))
             return 0;
     }
     return 1;
 }
 
 /* Add the rows nearest to a SimHash, of those with entries from `start` to `end`. */
-static int find_near(Search *search, Py_ssize_t probe, const Probe *asked, Py_ssize_t start, Py_ssize_t end)
+static int find_near(Search *search, const Probe *asked, Py_ssize_t start, Py_ssize_t end)
 {
     int turn = BLOCK_BITS * (int)(asked->posting >> 61 & 3);
     uint64_t turned = turn ? asked->simhash << turn | asked->simhash >> (64 - turn) : asked->simhash, far;
@@ -106,7 +106,7 @@ static int find_near(Search *search, Py_ssize_t probe, const Probe *asked, Py_ss
         if ((uint64_t)ones_in((entry ^ own) >> SLOT_BITS) > asked->distance || slot >= slots)
             continue; /* most entries, without a look at the whole SimHash */
         far = (uint64_t)ones_in(load(search->simhashes, (Py_ssize_t)slot) ^ asked->simhash);
-        Hit hit = {probe, (int64_t)slot, (int64_t)far};
+        Hit hit = {asked->question, 0, slot, far};
         if (far <= asked->distance && !push_nearest(search, begin, asked->most, hit))
             return 0;
     }
@@ -114,7 +114,7 @@ static int find_near(Search *search, Py_ssize_t probe, const Probe *asked, Py_ss
 }
 
 /* Add the rows that a probe finds by one posting. */
-static int find_posting(Search *search, Py_ssize_t probe, const Probe *asked)
+static int find_posting(Search *search, const Probe *asked)
 {
     const void *entries = search->entries;
     uint64_t rest = asked->posting & NEAR ? (UINT64_C(1) << REST_BITS) - 1 : SLOT, last = asked->posting | rest;
@@ -122,7 +122,7 @@ static int find_posting(Search *search, Py_ssize_t probe, const Probe *asked)
     if (start == search->all || load(entries, start) > last)
         return 1; /* most keys are not found */
     end = bisect(entries, start, search->all, last); /* no level is so full that it has this slot */
-    return (asked->posting & NEAR ? find_near : find_key)(search, probe, asked, start, end);
+    return (asked->posting & NEAR ? find_near : find_key)(search, asked, start, end);
 }
 
 /* Return the next larger number with as many bits that are 1. */
@@ -133,7 +133,7 @@ static uint64_t next_flip(uint64_t flip)
 }
 
 /* Add the rows with a near SimHash: by its blocks, and by those that differ in a few bits (row_index.near_postings). */
-static int find_all_near(Search *search, Py_ssize_t probe, Probe asked)
+static int find_all_near(Search *search, Probe asked)
 {
     int64_t bits = (int64_t)(asked.distance < 64 ? asked.distance : 64) - (BLOCKS - 1);
     int64_t least = bits < 0 ? -1 : bits / BLOCKS, more = bits - BLOCKS * least;
@@ -144,7 +144,7 @@ static int find_all_near(Search *search, Py_ssize_t probe, Probe asked)
         for (int64_t count = 0; count <= least + (block < more); count++)
             for (uint64_t flip = (UINT64_C(1) << count) - 1; flip >> BLOCK_BITS == 0; flip = next_flip(flip)) {
                 asked.posting = own ^ flip << REST_BITS;
-                if (!find_posting(search, probe, &asked))
+                if (!find_posting(search, &asked))
                     return 0;
                 if (!flip)
                     break;
@@ -153,24 +153,45 @@ static int find_all_near(Search *search, Py_ssize_t probe, Probe asked)
     return 1;
 }
 
-/* row_index._find: find(entries, simhashes, probes) */
+/* Add the rows that a question finds. Return 0 with an error set if it is none. */
+static int find_all(Search *search, PyObject *question, Probe asked, uint64_t nearest)
+{
+    Py_buffer keys;
+    PyObject *simhash;
+    if (!PyTuple_Check(question) && !fail("a question is a tuple"))
+        return 0;
+    if (!PyArg_ParseTuple(question, "y*KOK", &keys, &asked.most, &simhash, &asked.distance))
+        return 0;
+    int goes_on = 1;
+    for (Py_ssize_t at = 0; goes_on && at < keys.len / 8; at++) {
+        asked.key = load(keys.buf, at);
+        asked.posting = asked.key >> 29 << SLOT_BITS;
+        goes_on = find_posting(search, &asked);
+    }
+    PyBuffer_Release(&keys);
+    if (!goes_on || simhash == Py_None)
+        return goes_on;
+    asked.most = nearest;
+    asked.simhash = PyLong_AsUnsignedLongLong(simhash);
+    return !PyErr_Occurred() && find_all_near(search, asked);
+}
+
+/* row_index._find: find(entries, simhashes, questions, nearest) */
 static PyObject *find(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer entries, simhashes, probes;
-    if (!PyArg_ParseTuple(args, "y*y*y*", &entries, &simhashes, &probes))
+    Py_buffer entries, simhashes;
+    PyObject *questions;
+    unsigned long long nearest;
+    if (!PyArg_ParseTuple(args, "y*y*O!K", &entries, &simhashes, &PyList_Type, &questions, &nearest))
         return NULL;
     Search search = {entries.buf, simhashes.buf, entries.len / 8, simhashes.len / 8, NULL, 0, 0};
     int goes_on = 1;
-    for (Py_ssize_t probe = 0; goes_on && probe < probes.len / (Py_ssize_t)sizeof(Probe); probe++) {
-        Probe asked;
-        memcpy(&asked, (const char *)probes.buf + probe * (Py_ssize_t)sizeof(Probe), sizeof(Probe));
-        goes_on = asked.posting & NEAR ? find_all_near(&search, probe, asked) : find_posting(&search, probe, &asked);
-    }
+    for (Py_ssize_t at = 0; goes_on && at < PyList_Size(questions); at++)
+        goes_on = find_all(&search, PyList_GetItem(questions, at), (Probe){.question = (uint64_t)at}, nearest);
     const char *made = (const char *)search.hits;
     PyObject *found = goes_on ? PyBytes_FromStringAndSize(made, search.count * (Py_ssize_t)sizeof(Hit)) : NULL;
     PyMem_Free(search.hits);
     PyBuffer_Release(&entries);
     PyBuffer_Release(&simhashes);
-    PyBuffer_Release(&probes);
     return found;
 }

@@ -18,9 +18,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 from importlib.metadata import version
 from itertools import chain, groupby
@@ -49,12 +47,11 @@ SPREAD = 0.1  # S_thr as a share of the words, the best in bench/dwdcs.py; the p
 
 # Only an empty line ends a paragraph, since the end of a line may be within a sentence.
 _END = re.compile(r"[。！？!?；;…]+|\.(?=\s|$)|\n\s*\n")
-_CILIN = re.compile(r"[A-L][a-z]\d\d[A-Z]\d\d[=#@] ?")
-_OMW = re.compile(r"(\d{8}-[a-z])\t(\S+)\t")
-_WORDNET = re.compile(r"\d{8} \d\d [nvasr] [0-9a-f]{2} ")
 _LAST = (1 << POSITION_BITS) - 1
 
 T = TypeVar("T")
+Concepts: TypeAlias = Mapping[str, str]
+"""The name of the concept of each term, for terms that are not the name themselves."""
 Graph: TypeAlias = dict[str, set[str]]
 """The neighbours of each node: ξ in section 3.2.2, step 3, is 1 for these."""
 Vector: TypeAlias = Mapping[int, Sequence[int]]
@@ -76,58 +73,28 @@ def sentences(text: str) -> Iterator[list[tuple[str, int]]]:
         begin += len(words)
 
 
-@contextmanager
-def _extra() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        message = "the detectors dwdcs and dwswn need more packages: pip install 'scrapy-neardup[dwdcs]'"
-        raise ModuleNotFoundError(message, name=error.name) from error
-
-
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
     """Return the stem of a word by Porter's second algorithm. Words with other letters than a to z are unchanged."""
     if not (word.isascii() and word.isalpha()):
         return word
-    with _extra():
-        from snowballstemmer.english_stemmer import EnglishStemmer
+    from snowballstemmer.english_stemmer import EnglishStemmer
+
     # A new stemmer for each call, since a stemmer holds the current word and is not thread-safe.
     return str(EnglishStemmer().stemWord(word))
 
 
 @cache
 def stop_words() -> frozenset[str]:
-    with _extra():
-        from stopwordsiso import stopwords
+    from stopwordsiso import stopwords
+
     return frozenset(map(normalize, stopwords(LANGUAGES)))
 
 
-@dataclass(frozen=True)
-class Concepts:
-    """A map from terms to the names of their concepts."""
-
-    names: Mapping[str, str] = field(default_factory=dict)  # only those that differ; `of` knows the others
-
-    @cached_property
-    def id(self) -> str:
-        """Return 16 hexadecimal digits of the SHA-1 of the sorted map; `none` for an empty map."""
-        lines = "\n".join(f"{term}\t{self.names[term]}" for term in sorted(self.names))
-        return hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:16] if lines else "none"
-
-    def of(self, term: str) -> str:
-        """Return the name of the concept of a term; the term itself if it has no synonyms."""
-        return self.names.get(term, term)
-
-    @classmethod
-    def load(cls, *paths: str | os.PathLike[str], threshold: float = THRESHOLD) -> Concepts:
-        """Return the concepts in files of synonyms, whatever the order of the files.
-
-        A line is a group of words between tabs, or is of 同义词词林, an Open Multilingual Wordnet .tab file or a data
-        file of Princeton's WordNet. Lines that begin with `# ` or two blanks are comments. Raise OSError for an
-        unreadable file, ValueError for one that is not text in UTF-8 or GB 18030 or has no group of synonyms.
-        """
-        return _load(tuple(sorted({os.fspath(path) for path in paths})), threshold)  # which a process reads once
+def id_of(concepts: Concepts) -> str:
+    """Return 16 hexadecimal digits of the SHA-1 of the sorted concepts; `none` if there are none."""
+    lines = "\n".join(f"{term}\t{name}" for term, name in sorted(concepts.items()))
+    return hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:16] if lines else "none"
 
 
 @cache
@@ -139,52 +106,31 @@ def builtin() -> Concepts:
         for line in gzip.decompress(folder.joinpath(f"{language}.txt.gz").read_bytes()).decode().splitlines():
             name, *others = line.split("\t")
             names.update(dict.fromkeys(others, name))
-    return Concepts(names)
+    return names
 
 
-@cache
-def _load(paths: tuple[str, ...], threshold: float) -> Concepts:
-    groups = [group for path in paths for group in read_groups(path)]
-    return Concepts(merge(groups, threshold))
+def read_groups(path: str | os.PathLike[str]) -> list[frozenset[str]]:
+    """Return the groups of synonyms in a file: each is a line of words between tabs. Lines with `# ` are comments.
 
-
-def read_groups(path: str) -> list[frozenset[str]]:
-    """Return the groups of synonyms in a file, each with two or more terms. Raise OSError or ValueError."""
-    numbered: dict[str, set[str]] = defaultdict(set)
-    for number, line in enumerate(_text(path).splitlines()):
-        for key, word in _entries(line, str(number)):
-            if word.isalnum():  # neither phrase nor affix: a term is one word
-                numbered[key].add(stem(normalize(word)))
-    groups = [frozenset(group) for group in numbered.values() if 1 < len(group) <= LARGEST]
+    Raise OSError for an unreadable file, ValueError for one that is not text in UTF-8 or has no group of synonyms.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: the file is not text in UTF-8") from error
+    # A term is one word, so phrases and affixes are left out.
+    terms = (stems(line.split("\t")) for line in lines if not line.startswith("# "))
+    groups = [group for group in terms if 1 < len(group) <= LARGEST]
     if not groups:
         raise ValueError(f"{path}: the file has no group of synonyms")
     return groups
 
 
-def _text(path: str) -> str:
-    data = Path(path).read_bytes()
-    for encoding in ("utf-8-sig", "gb18030"):
-        with suppress(UnicodeDecodeError):
-            return data.decode(encoding)
-    raise ValueError(f"{path}: the file is not text in UTF-8 or GB 18030")
+def stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(stem(normalize(word)) for word in words if word.isalnum())
 
 
-def _entries(line: str, number: str) -> Iterator[tuple[str, str]]:
-    """Yield each word of a line with the key of its group."""
-    if match := _CILIN.match(line):  # groups marked `#` or `@` are no synonyms
-        yield from ((number, word) for word in line[match.end() :].split() if "=" in match[0])
-    elif match := _OMW.match(line):
-        if match[2].split(":")[-1] == "lemma":  # definitions and examples have lines too
-            yield match[1], line[match.end() :]
-    elif match := _WORDNET.match(line):
-        words = line.split(" ")
-        count = int(words[3], 16)
-        yield from ((number, word) for word in words[4 : 4 + 2 * count : 2])
-    elif not line.startswith(("# ", "  ")):
-        yield from ((number, word) for word in line.split("\t"))
-
-
-def merge(groups: Iterable[frozenset[str]], threshold: float) -> dict[str, str]:
+def merge(groups: Iterable[frozenset[str]], threshold: float = THRESHOLD) -> dict[str, str]:
     """Return, for each term that is merged into another term, the name of its concept.
 
     The meaning of a term t is Con(t), all terms of the groups that contain t (formula 5; for single words, formula 6 is
@@ -238,16 +184,16 @@ def main_part(graph: Graph) -> Graph:
     return {node: others for node, others in graph.items() if node in kept}
 
 
-def key_nodes(graph: Graph, candidates: int, wanted: int, counts: Mapping[str, int]) -> list[str]:
-    """Return up to `wanted` nodes of a connected graph. Nodes that lengthen the mean path most if removed come first.
+def key_nodes(graph: Graph, counts: Mapping[str, int]) -> list[str]:
+    """Return the key concepts of a connected graph. Nodes that lengthen the mean path most if removed come first.
 
-    Only the `candidates` nodes with the most neighbours are tried. Ties are ordered by degree, then by `counts`
+    Only the `CANDIDATES` nodes with the most neighbours are tried. Ties are ordered by degree, then by `counts`
     (occurrences in the text), highest first, then by name. Section 3.3.
     """
-    hubs = sorted(graph, key=lambda node: (-len(graph[node]), -counts[node], node))[:candidates]
+    hubs = sorted(graph, key=lambda node: (-len(graph[node]), -counts[node], node))[:CANDIDATES]
     # CB = d without the node - d. The number of pairs and d are equal for all nodes, so path sums give the same order.
     sums = dict(zip(hubs, path_sums(graph, hubs), strict=True))
-    return sorted(hubs, key=lambda hub: (-sums[hub], -len(graph[hub]), -counts[hub], hub))[:wanted]
+    return sorted(hubs, key=lambda hub: (-sums[hub], -len(graph[hub]), -counts[hub], hub))[:KEY_CONCEPTS]
 
 
 def path_sums(graph: Graph, removed: Sequence[str]) -> list[int]:
@@ -371,11 +317,9 @@ class ConceptIndex(Inverted[Vector, T]):
         return spread(decoded, held) / span(decoded, held) < self._most_spread
 
 
-def concept_fingerprints(
-    text: str, concepts: Concepts, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS
-) -> tuple[int, ...]:
+def concept_fingerprints(text: str, concepts: Concepts) -> tuple[int, ...]:
     """Return a fingerprint for each occurrence of a key concept; () for a text with too few. Sections 3.2 to 3.4."""
-    named = [[(concepts.of(term), position) for term, position in sentence] for sentence in sentences(text)]
+    named = [[(concepts.get(term, term), position) for term, position in sentence] for sentence in sentences(text)]
     graph = main_part(co_occurrence([concept for concept, _ in sentence] for sentence in named))
     if len(graph) < MIN_CONCEPTS:
         return ()
@@ -383,7 +327,7 @@ def concept_fingerprints(
     for concept, position in chain.from_iterable(named):
         positions[concept].append(position)
     counts = {concept: len(places) for concept, places in positions.items()}
-    return pack({node: positions[node] for node in key_nodes(graph, candidates, key_concepts, counts)})
+    return pack({node: positions[node] for node in key_nodes(graph, counts)})
 
 
 class DWDCS:
@@ -395,25 +339,21 @@ class DWDCS:
     name = "dwdcs"
     heavy = True
 
-    def __init__(
-        self,
-        synonyms: Concepts | Sequence[str] = (),
-        candidates: int = CANDIDATES,
-        key_concepts: int = KEY_CONCEPTS,
-    ) -> None:
+    def __init__(self, synonyms: Concepts | Sequence[str] = ()) -> None:
         """`synonyms`: concepts, or paths of files with synonyms; () for the built-in ones."""
-        if not isinstance(synonyms, Concepts):
-            synonyms = Concepts.load(*synonyms) if synonyms else builtin()
-        self.concepts = synonyms
-        self.candidates = candidates
-        self.key_concepts = key_concepts
-        with _extra():
+        try:
             packages = " ".join(f"{name} {version(name)}" for name in ("snowballstemmer", "stopwordsiso"))
-        made_of = f"concepts {self.concepts.id} terms 1, {TOKENS} {packages}"
-        self.scheme = f"{self.name}/1 l {candidates} p {key_concepts} {made_of}"
+        except ModuleNotFoundError as error:
+            message = "the detectors dwdcs and dwswn need more packages: pip install 'scrapy-neardup[dwdcs]'"
+            raise ModuleNotFoundError(message, name=error.name) from error
+        if not isinstance(synonyms, Mapping):
+            synonyms = merge(group for path in synonyms for group in read_groups(path)) if synonyms else builtin()
+        self.concepts = synonyms
+        made_of = f"concepts {id_of(self.concepts)} terms 1, {TOKENS} {packages}"
+        self.scheme = f"{self.name}/1 l {CANDIDATES} p {KEY_CONCEPTS} {made_of}"
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        return concept_fingerprints(document.text, self.concepts, self.candidates, self.key_concepts)
+        return concept_fingerprints(document.text, self.concepts)
 
     def index(self) -> ConceptIndex[Any]:
         return ConceptIndex(COSINE, SPREAD)
@@ -424,5 +364,5 @@ class DWSWN(DWDCS):
 
     name = "dwswn"
 
-    def __init__(self, candidates: int = CANDIDATES, key_concepts: int = KEY_CONCEPTS) -> None:
-        super().__init__(Concepts(), candidates, key_concepts)
+    def __init__(self) -> None:
+        super().__init__({})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import combinations, islice, pairwise
+from itertools import combinations, pairwise
 from typing import Any, TypeVar
 
 from ..document import Document
@@ -36,25 +36,14 @@ _NO_CHARACTER = re.compile(r"[\W_]+")
 T = TypeVar("T")
 
 
-def feature_codes(text: str, length: int = LENGTH, places: int = 1) -> tuple[str, ...]:
-    """Return the code at the first full stop of a normalized text. Return () if there is no stop.
-
-    If `places` is more than 1, return the distinct codes at that many stops, which are spread over the text.
+def feature_code(text: str, length: int = LENGTH) -> str:
+    """Return the code at the first full stop of a normalized text; "" if there is no stop.
 
     A code consists of the `length` characters before a stop and the `length` characters after it. In a script with
     spaces, it has LETTERS times as many. Only letters, digits and Han characters count; punctuation, spaces and other
     stops are skipped. A stop with too few characters on a side is ignored. The stop of an abbreviation counts too,
     since copies also have it.
     """
-    codes = _codes(text, length)
-    if places == 1:
-        return tuple(islice(codes, 1))
-    found = list(codes)
-    return tuple(dict.fromkeys(found[place * len(found) // places] for place in range(places) if found))
-
-
-def _codes(text: str, length: int) -> Iterator[str]:
-    """Yield the code at each stop."""
     kept = _NO_CHARACTER.sub("", text)
     end = place = 0
     for stop in _STOP.finditer(text):
@@ -62,7 +51,8 @@ def _codes(text: str, length: int) -> Iterator[str]:
         end = stop.start()
         side = length if stop["han"] else length * LETTERS
         if side <= place <= len(kept) - side:
-            yield kept[place - side : place + side]
+            return kept[place - side : place + side]
+    return ""
 
 
 def common_subsequence(a: str, b: str) -> int:
@@ -81,18 +71,18 @@ def common_subsequence(a: str, b: str) -> int:
     return len(a) - (row & everything).bit_count()
 
 
-def pack(code: str, integers: int) -> tuple[int, ...]:
-    """Return a code packed into `integers` integers, two code points in each, padded with zeros."""
-    return struct.unpack(f">{integers}Q", code.ljust(2 * integers, "\0").encode("utf-32-be"))
+def pack(code: str) -> tuple[int, ...]:
+    """Return a code packed into integers, two code points in each."""
+    return struct.unpack(f">{len(code) // 2}Q", code.encode("utf-32-be"))
 
 
 def unpack(values: Sequence[int]) -> str:
     """Return the code that is packed into these integers; "" for no integers."""
-    return struct.pack(f">{len(values)}Q", *values).decode("utf-32-be", "replace").rstrip("\0")
+    return struct.pack(f">{len(values)}Q", *values).decode("utf-32-be", "replace")
 
 
-class CodeIndex(Inverted[list[str], T]):
-    """Finds documents by similar codes, each packed into `width` integers.
+class CodeIndex(Inverted[str, T]):
+    """Finds documents by similar codes.
 
     Two codes of equal length n are similar if they have a common subsequence of at least n - `tolerance` characters.
     The papers allow one or two characters less than n, and use a balanced search tree.
@@ -102,27 +92,24 @@ class CodeIndex(Inverted[list[str], T]):
     place of a piece can spell, and the codes that have one of them are compared.
     """
 
-    def __init__(self, width: int, tolerance: int) -> None:
+    def __init__(self, tolerance: int) -> None:
         super().__init__()
-        self.width = width
         self.tolerance = tolerance
 
-    def read(self, fingerprints: Sequence[int]) -> list[str]:
-        starts = range(0, len(fingerprints), self.width)
-        return [unpack(fingerprints[start : start + self.width]) for start in starts]
+    def read(self, fingerprints: Sequence[int]) -> str:
+        return unpack(fingerprints)
 
-    def features(self, decoded: list[str]) -> Iterator[tuple[int, int, str]]:
-        return ((len(code), start, code[start:end]) for code in decoded for start, end in self._pieces(code))
+    def features(self, decoded: str) -> Iterator[tuple[int, int, str]]:
+        return ((len(decoded), start, decoded[start:end]) for start, end in self._pieces(decoded))
 
-    def sought(self, decoded: list[str]) -> Iterator[tuple[int, int, str]]:
-        for code in decoded:
-            for start, end in self._pieces(code):
-                around = code[max(0, start - self.tolerance) : end + self.tolerance]
-                yield from ((len(code), start, "".join(piece)) for piece in combinations(around, end - start))
+    def sought(self, decoded: str) -> Iterator[tuple[int, int, str]]:
+        for start, end in self._pieces(decoded):
+            around = decoded[max(0, start - self.tolerance) : end + self.tolerance]
+            yield from ((len(decoded), start, "".join(piece)) for piece in combinations(around, end - start))
 
-    def is_near(self, decoded: list[str], held: list[str]) -> bool:
-        pairs = ((a, b) for a in decoded for b in held if len(a) == len(b))
-        return any(common_subsequence(a, b) >= len(a) - self.tolerance for a, b in pairs)
+    def is_near(self, decoded: str, held: str) -> bool:
+        is_shared = common_subsequence(decoded, held) >= len(decoded) - self.tolerance
+        return len(decoded) == len(held) and is_shared
 
     def _pieces(self, code: str) -> Iterator[tuple[int, int]]:
         """Return the start and the end of each piece of a code."""
@@ -133,8 +120,8 @@ class CodeIndex(Inverted[list[str], T]):
 class FeatureCode:
     """Proposes documents with a similar feature code (Zhang et al. 2002; Peng et al.).
 
-    `length`: the number of characters on either side of a stop. `places`: the number of stops, spread over the text.
-    One of them must match. `tolerance`: the number of characters of a code that the other code may lack.
+    `length`: the number of characters on either side of the stop. `tolerance`: the number of characters of a code that
+    the other code may lack.
 
     The detector abstains from a text that has no stop with enough characters on both sides. If texts with similar codes
     continue differently, NEARDUP_LENGTH_RATIO separates them. Peng et al. found a ratio of 1.10 best.
@@ -142,18 +129,15 @@ class FeatureCode:
 
     name = "feature_code"
 
-    def __init__(self, length: int = LENGTH, places: int = 1, tolerance: int = TOLERANCE) -> None:
-        if min(length, places) < 1 or tolerance < 0:
-            raise ValueError("`length` and `places` must be 1 or more, and `tolerance` 0 or more")
-        self.scheme = f"feature_code/2 {length}x{LETTERS} {places}"
+    def __init__(self, length: int = LENGTH, tolerance: int = TOLERANCE) -> None:
+        if length < 1 or tolerance < 0:
+            raise ValueError("`length` must be 1 or more, and `tolerance` 0 or more")
+        self.scheme = f"feature_code/3 {length}x{LETTERS}"
         self.length = length
-        self.places = places
         self.tolerance = tolerance
-        self._width = length * LETTERS  # integers for the longest code
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        codes = feature_codes(normalize(document.text), self.length, self.places)
-        return tuple(value for code in codes for value in pack(code, self._width))
+        return pack(feature_code(normalize(document.text), self.length))
 
     def index(self) -> CodeIndex[Any]:
-        return CodeIndex(self._width, self.tolerance)
+        return CodeIndex(self.tolerance)

@@ -12,8 +12,7 @@ map is MiniSom's, from the extra `som`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,7 +21,6 @@ import numpy.typing as npt
 
 from ..document import Document
 from ..index.kinds import Unions
-from ..progress import watched
 from ..text.tokens import tokenize
 
 STEPS = 1000  # training steps, as in the paper for 50 to 100 pages
@@ -30,25 +28,11 @@ STEPS_A_DOCUMENT = 10  # training steps for each document of a larger batch
 RATE = 0.9
 UNITS = 5.0  # units of the map for each square root of the number of documents: MiniSom's rule of thumb
 UNITS_A_DOCUMENT = 0.5  # the maximum; on a larger map, copies of one text would lie on distant units
-
-
-class MissingExtraError(ImportError):
-    """MiniSom is not installed. The message says how to install it."""
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """The parameters of the clustering."""
-
-    title_weight: float = 2.0
-    """α of equation 4: the weight of a term in the title."""
-    chi_share: float = 0.5
-    """α of equation 8: the share of chi-square in the selection of terms, beside mutual information."""
-    terms: int = 3000
-    """The number of selected terms."""
-    similarity: float = 0.9
-    """The required cosine of two documents, over all their terms."""
-    seed: int = 1
+TITLE_WEIGHT = 2.0  # α of equation 4: the weight of a term in the title
+CHI_SHARE = 0.5  # α of equation 8: the share of chi-square in the selection of terms, beside mutual information
+TERMS = 3000  # selected terms
+SIMILARITY = 0.9  # the required cosine of two documents, over all their terms
+SEED = 1
 
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -58,16 +42,11 @@ Integers: TypeAlias = npt.NDArray[np.intp]
 class Occurrences(NamedTuple):
     """The terms of the documents: four arrays of equal length, with an entry for each term of each document."""
 
-    documents: Integers
-    """Document numbers from 0, ascending."""
-    terms: Integers
-    """Term numbers from 0, in the order of first occurrence."""
-    in_title: Floats
-    """The number of occurrences in the title."""
-    in_text: Floats
-    """The number of occurrences in the text."""
-    size: tuple[int, int]
-    """The numbers of documents and of terms."""
+    documents: Integers  # document numbers from 0, ascending
+    terms: Integers  # term numbers from 0, in the order of first occurrence
+    in_title: Floats  # the number of occurrences in the title
+    in_text: Floats  # the number of occurrences in the text
+    size: tuple[int, int]  # the numbers of documents and of terms
 
 
 def count_terms(documents: Iterable[Document]) -> Occurrences:
@@ -103,12 +82,12 @@ def frequency_weights(found: Occurrences) -> Floats:
     return weights / lengths
 
 
-def term_weights(found: Occurrences, title_weight: float) -> Floats:
+def term_weights(found: Occurrences) -> Floats:
     """Return the weight of each entry, ½ CW + ½ SW; shape (entries,). Equation 1.
 
-    SW is the number of occurrences, of which those in the title have the weight α = `title_weight`. Equations 3 and 4.
+    SW is the number of occurrences, of which those in the title have the weight α. Equations 3 and 4.
     """
-    return frequency_weights(found) / 2 + (title_weight * found.in_title + found.in_text) / 2
+    return frequency_weights(found) / 2 + (TITLE_WEIGHT * found.in_title + found.in_text) / 2
 
 
 def mutual_information(both: Integers, with_term: Integers, in_class: int, total: int) -> Floats:
@@ -131,19 +110,19 @@ def chi_square(both: Integers, with_term: Integers, in_class: int, total: int) -
     return np.divide(total * apart**2, spread, out=np.zeros(spread.shape), where=spread > 0)
 
 
-def joint_score(found: Occurrences, classes: Integers, chi_share: float) -> Floats:
+def joint_score(found: Occurrences, classes: Integers) -> Floats:
     """Return the highest score E of each term in any class; shape (terms,).
 
     `classes` has the class number of each document, from 0. The paper does not say how to combine the scores of a term
     in several classes. Here the highest score counts, since a term distinguishes one class from the others.
-    Equation 8, α = `chi_share`, β = 1 − α.
+    Equation 8, β = 1 − α.
     """
     with_term, sizes = document_frequencies(found), np.bincount(classes)
     best: Floats = np.full(found.size[1], -np.inf)
     for number, in_class in enumerate(sizes):
         inside = found.terms[classes[found.documents] == number]
         given = (np.bincount(inside, minlength=found.size[1]), with_term, int(in_class), found.size[0])
-        best = np.maximum(best, chi_share * chi_square(*given) + (1 - chi_share) * mutual_information(*given))
+        best = np.maximum(best, CHI_SHARE * chi_square(*given) + (1 - CHI_SHARE) * mutual_information(*given))
     return best
 
 
@@ -174,12 +153,6 @@ def normalized(vectors: Floats) -> Floats:
     return made
 
 
-def class_numbers(classes: Sequence[Hashable]) -> Integers:
-    """Return the number of each class, from 0 in the order of first occurrence."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(name, len(numbers)) for name in classes], dtype=np.intp)
-
-
 def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
     """Return the class number of each document, for √(n/2) classes made by spherical k-means; shape (documents,).
 
@@ -192,55 +165,38 @@ def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
         nearest = np.argmax(vectors @ centres.T, axis=1)
         members = np.eye(count)[nearest]
         centres = normalized(members.T @ vectors)
-    return class_numbers(nearest.tolist())
+    return np.unique(nearest, return_inverse=True)[1]
 
 
-def som_clusters(
-    documents: Iterable[Document],
-    parameters: Parameters = Parameters(),
-    classes: Sequence[Hashable] | None = None,
-) -> list[list[int]]:
-    """Return the clusters of two or more documents, as positions in the order of arrival, from 0.
+def som_clusters(documents: Iterable[tuple[Any, Document]]) -> list[list[Any]]:
+    """Return the clusters of two or more documents with ids, as lists of ids in the order of arrival.
 
-    `classes` has a class for each document, for the selection of terms. It is read after all documents. If it is None,
-    classes come from a first rough clustering. Documents without text are in no cluster. Raise MissingExtraError if
-    MiniSom is not installed.
+    The classes for the selection of terms come from a first rough clustering. Documents without text are in no cluster.
+    Raise ModuleNotFoundError if MiniSom is not installed.
     """
-    library = _minisom()
-    found = count_terms(documents)
-    weights = term_weights(found, parameters.title_weight)
-    everyone = np.arange(found.size[0])
-    vectors = unit_vectors(found, weights, everyone, _selected(found, weights, parameters, classes))
+    minisom = import_module("minisom")
+    rows = list(documents)
+    found = count_terms(document for _, document in rows)
+    weights = term_weights(found)
+    vectors = unit_vectors(found, weights, np.arange(found.size[0]), _selected(found, weights))
     on_map = np.flatnonzero(vectors.any(axis=1))
     if len(on_map) < 2:
         return []
-    units = train(library, vectors[on_map], parameters.seed)
-    near = near_on_map(units, lambda places: unit_vectors(found, weights, on_map[places]), parameters.similarity)
-    return [on_map[cluster].tolist() for cluster in near]
+    units = train(minisom, vectors[on_map])
+    near = near_on_map(units, lambda places: unit_vectors(found, weights, on_map[places]))
+    return [[rows[place][0] for place in on_map[cluster]] for cluster in near]
 
 
-def _minisom() -> Any:
-    try:
-        return import_module("minisom")
-    except ImportError as error:
-        raise MissingExtraError("MiniSom is not installed: pip install 'scrapy-neardup[som]'") from error
-
-
-def _selected(
-    found: Occurrences, weights: Floats, parameters: Parameters, classes: Sequence[Hashable] | None
-) -> Integers:
+def _selected(found: Occurrences, weights: Floats) -> Integers:
     """Return the numbers of the terms on which the map is trained."""
     if not len(weights):
         return np.zeros(0, dtype=np.intp)
-    if classes is None:
-        heaviest = highest(np.bincount(found.terms, weights).astype(float), parameters.terms)
-        numbers = rough_classes(unit_vectors(found, weights, np.arange(found.size[0]), heaviest))
-    else:
-        numbers = class_numbers(classes)
-    return highest(joint_score(found, numbers, parameters.chi_share), parameters.terms)
+    heaviest = highest(np.bincount(found.terms, weights).astype(float), TERMS)
+    classes = rough_classes(unit_vectors(found, weights, np.arange(found.size[0]), heaviest))
+    return highest(joint_score(found, classes), TERMS)
 
 
-def train(library: Any, vectors: Floats, seed: int) -> Integers:
+def train(library: Any, vectors: Floats) -> Integers:
     """Train a map on unit vectors, and return the row and column of each vector's unit; shape (documents, 2).
 
     Section 3.2 of the paper, steps 1 to 6; equation 12 is the drawn vector. In the paper, the neighbourhood shrinks to
@@ -250,14 +206,14 @@ def train(library: Any, vectors: Floats, seed: int) -> Integers:
     side, steps = map_side(len(vectors)), max(STEPS, STEPS_A_DOCUMENT * len(vectors))
     # Radius and rate fall linearly: η(t) = 0.9 (1 − t/1000) in the paper.
     som = library.MiniSom(
-        side, side, vectors.shape[1], sigma=side // 2 + 1, learning_rate=RATE, random_seed=seed,
+        side, side, vectors.shape[1], sigma=side // 2 + 1, learning_rate=RATE, random_seed=SEED,
         neighborhood_function="bubble",
         decay_function="linear_decay_to_zero", sigma_decay_function="linear_decay_to_one",
     )  # fmt: skip
     weights = som.get_weights()  # the weights of the map itself, not a copy
     np.abs(weights, out=weights)  # step 1: small random numbers from 0 to 1
-    order = np.random.RandomState(seed).randint(len(vectors), size=steps)
-    for step, number in enumerate(watched(order, "steps", len(order))):
+    order = np.random.RandomState(SEED).randint(len(vectors), size=steps)
+    for step, number in enumerate(order):
         vector = vectors[number]
         som.update(vector, som.winner(vector), step, steps)  # equations 13 and 14, then 15 to 17
         # MiniSom does not scale adjusted vectors back to length 1. This is the fastest way to do it.
@@ -270,7 +226,7 @@ def map_side(documents: int) -> int:
     return int(np.ceil(min(UNITS * documents**0.5, UNITS_A_DOCUMENT * documents) ** 0.5))
 
 
-def near_on_map(units: Integers, vectors: Callable[[Integers], Floats], similarity: float) -> list[list[int]]:
+def near_on_map(units: Integers, vectors: Callable[[Integers], Floats]) -> list[list[int]]:
     """Return the clusters of documents that are on the same unit or on adjacent units, and have a large enough cosine.
 
     `units`: a row and a column for each document. `vectors` returns the vectors of documents, given their ascending
@@ -284,7 +240,7 @@ def near_on_map(units: Integers, vectors: Callable[[Integers], Floats], similari
         around = np.flatnonzero(distance <= 1)
         made, own = vectors(around), distance[around] == 0
         # Rounding may leave the cosine of equal vectors below 1.
-        near = made[own] @ made.T >= similarity - 1e-9
+        near = made[own] @ made.T >= SIMILARITY - 1e-9
         for a, b in zip(*np.nonzero(near), strict=True):
             unions.join(int(around[own][a]), int(around[b]))
     return unions.clusters()

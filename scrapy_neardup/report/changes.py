@@ -2,7 +2,8 @@
 
 The rows hold the last visit of each URL, with its document and the document that it returned before. So a URL that
 changed in several runs is listed under the last of them. For each document, the last visit before the run shows whether
-it has moved or is gone. URLs that may return other content at each visit, such as temporary redirects, are left out.
+it has moved or is gone. URLs that may return other content at each visit, such as temporary redirects, are left out,
+unless their document is that of an item that a list page gave with a URL of its own.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class _Visits:
         self._items: list[_Item] = []
         """Those that earlier runs of this spider added."""
         self._delivered_before: dict[str, float] = {}
-        self._run = run
+        self._run, self._store = run, store
         self._writers = {each.id: each.writer for each in store.runs()}
         for visit in store.urls.all():
             if visit.signature is not None:
@@ -144,7 +145,7 @@ class _Visits:
             self.delivered.add(id)
         else:
             self._delivered_before[id] = max(visit.seen, self._delivered_before.get(id, 0.0))
-        if visit.name or not visit.firm:
+        if visit.name or not (visit.firm or visit.url == document.url or self._is_listed(document)):
             return
         if visit.url == document.url and not visit.is_copy:
             self.own.add(id)
@@ -155,6 +156,11 @@ class _Visits:
             self.kept.add(id)
         elif self._writers.get(added_by) == self._run.writer:
             self.earlier[id] = max(visit, self.earlier.get(id, visit), key=attrgetter("seen"))
+
+    def _is_listed(self, document: Signature) -> bool:
+        """Return whether a document is of an item that another page gave, with a URL of its own."""
+        own = self._store.resolve(document.url) if document.url else None
+        return own is not None and not own.firm and own.signature is document
 
     def moved(self) -> Iterator[Change]:
         """Yield the moved documents, each with the first of its new URLs.

@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 
 from w3lib.url import safe_url_string
 
-from ..progress import watched
 from ..signature import Signature, Visit
 from ..stats import CHANGES, plural, sized
 from ..store import Store
@@ -48,8 +47,7 @@ class Report:
         self.largest: list[Cluster] = []
         self.doubtful: list[Cluster] = []  # each with its copy of least resemblance
         pairs: Counter[tuple[str, str]] = Counter()
-        found = store.repeated()  # those with most copies first
-        for original in watched(found, "clusters", len(found)):
+        for original in store.repeated():  # those with most copies first
             copies = [visit for visit in store.visits(original) if visit.is_copy]
             self._add(original, sorted(copies, key=_resemblance))
             host = site(canonical_url(original.url or ""))

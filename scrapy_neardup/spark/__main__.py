@@ -8,9 +8,9 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from scrapy_neardup.commands import VerbParser
 from scrapy_neardup.commands.options import add_fields, with_fields
 from scrapy_neardup.feeds import FeedError
 from scrapy_neardup.settings import Config, ConfigError
@@ -27,13 +27,6 @@ _OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:Config|Feed|Process)Error: (.+)$"
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser of arguments that reports a wrong argument in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{NAME}: {message}\n")
-
-
 def setting(given: str) -> list[str]:
     name, value = given.split("=", 1)
     return [name, value]
@@ -42,14 +35,13 @@ def setting(given: str) -> list[str]:
 def parser() -> argparse.ArgumentParser:
     shown = argparse.RawDescriptionHelpFormatter
     what = "remove duplicates from archives on Apache Spark"
-    made = Parser(f"python -m {NAME}", description=what, epilog=EXAMPLES, formatter_class=shown, allow_abbrev=False)
+    made = VerbParser(NAME, description=what, epilog=EXAMPLES, formatter_class=shown, allow_abbrev=False)
     add = made.add_argument
     add("feeds", nargs="+", metavar="IN", help="feeds of items: JSON lines, also .gz, or Parquet")
     add_fields(made)
     add("--format", choices=("jsonl", "parquet"), help="the format of the feeds, if their names don't tell it")
     add("-o", "--output", required=True, metavar="OUT", help="write the kept rows to this folder")
     add("--duplicates", metavar="FOLDER", help="write each dropped row with the reason, as JSON lines")
-    add("--detectors", metavar="A,B", help="detectors to use instead of the defaults")
     add("-s", type=setting, action="append", default=[], metavar="NEARDUP_…=VALUE", help="a setting")
     return made
 
@@ -66,7 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         config = with_fields(Config.from_settings(dict(opts.s)), opts)
-        config = replace(config, detectors=opts.detectors) if opts.detectors else config
         active = SparkSession.getActiveSession()
         with nullcontext(active) if active else SparkSession.builder.appName("scrapy-neardup").getOrCreate() as spark:
             print(run(spark, opts, config), file=sys.stderr)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from types import ModuleType
 
 from ..detectors.detector import Detector
-from ..progress import watched
-from .interface import Backend, Lookup, Selection, StoreError
+from .interface import Backend, Selection, StoreError
 from .local import database
 from .local.memory import MemoryBackend
 from .store import Store
@@ -56,20 +55,15 @@ def open_store(
     """
     if address is None:
         return Store(MemoryBackend(), detectors, run=None)
-    backend = open_backend(address, namespace, writes=run is not None, hears_documents=bool(Lookup(detectors).own))
+    backend = open_backend(address, namespace, writes=run is not None)
     return Store(backend, detectors, unclean_run=unclean_run, run=run, writer=writer)
 
 
-def open_backend(address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> Backend:
-    """Open the back end at an address; without `writes`, read-only. Raise StoreError if it can't be opened.
-
-    With `hears_documents`, the news of a server include new documents, as those of a file always do.
-    """
+def open_backend(address: str, namespace: str, *, writes: bool) -> Backend:
+    """Open the back end at an address; without `writes`, read-only. Raise StoreError if it can't be opened."""
     check_kind(address)
     if is_server(address):
-        backend: Backend = _server(address).RedisBackend(
-            address, namespace, writes=writes, hears_documents=hears_documents
-        )
+        backend: Backend = _server(address).RedisBackend(address, namespace, writes=writes)
         return backend
     from .local.sqlite import SqliteBackend
 
@@ -86,16 +80,6 @@ def _server(address: str) -> ModuleType:
     return backend
 
 
-@contextmanager
-def opened_backend(address: str, namespace: str, *, writes: bool) -> Iterator[Backend]:
-    """Open the back end at an address for a `with` block. Unflushed rows are lost at its end."""
-    backend = open_backend(address, namespace, writes=writes)
-    try:
-        yield backend
-    finally:
-        backend.abandon()
-
-
 def namespaces(address: str) -> list[str]:
     """Return the namespaces of a store, which may be damaged. Raise StoreError if it can't be opened."""
     if is_server(address):
@@ -108,9 +92,6 @@ def compact(address: str) -> None:
     """Give unused space of a file back to the system. Other processes may use the store meanwhile."""
     from .local.sqlite import SqliteBackend
 
-    for namespace in watched(names := [] if is_server(address) else namespaces(address), "namespaces", len(names)):
-        backend = SqliteBackend(address, namespace=namespace)
-        try:
+    for namespace in [] if is_server(address) else namespaces(address):
+        with closing(SqliteBackend(address, namespace=namespace)) as backend:
             backend.compact()
-        finally:
-            backend.abandon()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 from ..detectors.detector import Detector
 from ..fingerprints.record import SIMHASH
-from ..index.kinds import Equal, Index, Near
+from ..index.kinds import NEWEST, Equal, Index, Near
 from ..signature import Signature
 from .records import DOCUMENT, Postings, Record
 
@@ -52,7 +54,7 @@ class Entry(NamedTuple):
 
     key: str
     record: Record
-    postings: Postings = Postings()
+    postings: Postings = Postings(array("Q"))
     keeps_place: bool = False
     """True if the row exists and keeps its postings. Other processes get no news of such a change."""
 
@@ -60,8 +62,9 @@ class Entry(NamedTuple):
 class Question(NamedTuple):
     """A lookup by keys and by SimHash distance."""
 
-    keys: Mapping[int, int]
-    """The keys, each with its maximum number of rows to return. If more rows exist, the newest are returned."""
+    keys: array[int]
+    most: int = NEWEST
+    """The maximum number of rows to return for each key. If more rows exist, the newest are returned."""
     simhash: int | None = None
     distance: int = 0
     """The maximum Hamming distance from `simhash`. If more than `NEWEST` rows exist, the nearest are returned."""
@@ -93,6 +96,8 @@ class Backend(Protocol):
     """The path or address of the store, without passwords."""
     is_remote: bool
     """True if the back end is a server. Other processes see this process's pending documents only on a server."""
+    hears_documents: bool
+    """True if the news of a server are to include new documents, as those of a file always do."""
 
     def get(self, keys: Iterable[str]) -> list[Row]:
         """Return the rows that exist under these keys, in any order."""
@@ -115,6 +120,9 @@ class Backend(Protocol):
 
     def size(self, kind: str) -> int:
         """Return the number of documents, without those that are pending, or of visits of URLs."""
+
+    def writers(self) -> set[int]:
+        """Return the codes of the runs that have documents, without those that are not yet written."""
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
@@ -140,7 +148,7 @@ class Backend(Protocol):
     def news(self) -> tuple[list[Row], bool]:
         """Return rows that were written since the last call, and whether more remain.
 
-        A server returns only rows of runs and hosts, and also of documents if it was opened with `hears_documents`.
+        A server returns only rows of runs and hosts, and of documents if `hears_documents` was set before.
         """
 
     def hold_run(self, run: str) -> bool:
@@ -158,7 +166,7 @@ class Backend(Protocol):
     def describe(self) -> dict[str, object]:
         """Return figures about the back end by name, such as sizes in bytes."""
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         """Close the back end at once, as if the process died. Unflushed rows are lost."""
 
 
@@ -170,19 +178,22 @@ class Lookup:
         self.schemes = {detector.name: detector.scheme for detector in detectors}
         indexes = {detector.name: detector.index() for detector in detectors}
         self._newest = {n: each.newest for n, each in indexes.items() if isinstance(each, Equal)}
+        self._most = max(self._newest.values(), default=0)
         self._distance = next((each.distance for each in indexes.values() if isinstance(each, Near)), None)
         self.own: dict[str, Index[Any]] = {n: e for n, e in indexes.items() if not isinstance(e, (Equal, Near))}
         """The indexes in RAM, by name of the detector."""
 
     def question(self, signature: Signature) -> Question:
         """Return the lookup of documents that resemble this one, for the back end."""
-        asked = signature.keys
-        keys = {key: newest for name, newest in self._newest.items() for key in asked.get(name, ())}
-        return Question(keys, None if self._distance is None else signature.simhash, self._distance or 0)
+        keys = signature.index_keys
+        if self.own:  # their keys are not looked up
+            keys = array("Q", chain.from_iterable(signature.keys.get(name, ()) for name in self._newest))
+        return Question(keys, self._most, None if self._distance is None else signature.simhash, self._distance or 0)
 
     def proposed(self, name: str, signature: Signature, found: Found) -> list[Row]:
         """Return the rows in `found` that the detector `name` proposes, each once."""
-        rows = [row for key in signature.keys.get(name, ()) for row in found.rows.get(key, ())]
+        newest = self._newest.get(name, 0)
+        rows = [row for key in signature.keys.get(name, ()) for row in found.rows.get(key, ())[-newest:]]
         if name == SIMHASH and name not in self._newest:
             rows = found.near
         return [*{row.key: row for row in rows if row.key.startswith(DOCUMENT)}.values()]  # an index may be damaged

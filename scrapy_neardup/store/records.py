@@ -19,7 +19,8 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
@@ -63,10 +64,14 @@ _OF_VISIT = 1 << 63  # set in the hashes of visits, which tells their places fro
 _OF_NAME = 1 << 62  # set in the hashes of names, and not in those of URLs, which are counted
 
 
+class FormatError(ValueError):
+    """The store is of another version of the package."""
+
+
 class Postings(NamedTuple):
     """The values by which the index finds a row."""
 
-    keys: Sequence[int] = ()
+    keys: array[int]
     """64-bit keys with well-mixed bits."""
     simhash: int | None = None
 
@@ -211,18 +216,20 @@ def index_key(kind: str, name: str) -> int:
     return spread(hash_text(name) ^ salt(kind))
 
 
-def page_keys(url: str | None, *, label: bool, sample: bool) -> list[int]:
+def page_keys(url: str | None, *, label: bool, sample: bool) -> array[int]:
     """Return the keys of a document that its URL gives: of its page and its host."""
-    if not url:
-        return []
-    of_page = [index_key("page", canonical_url(url))] if label else []
-    return [*of_page, index_key("host", host(url))] if sample else of_page
+    keys = array("Q")
+    if url and label:
+        keys.append(index_key("page", canonical_url(url)))
+    if url and sample:
+        keys.append(index_key("host", host(url)))
+    return keys
 
 
-def visit_keys(visit: Visit) -> list[int]:
+def visit_keys(visit: Visit) -> array[int]:
     """Return the keys of a visit as it is stored. That of a document's own URL, of one run with it, needs none."""
     run, own = run_of(visit.at), not (visit.url or visit.name)
-    keys = [] if own and run_of(visit.target or "") == run else [index_key("run", run)]
+    keys = array("Q", [] if own and run_of(visit.target or "") == run else [index_key("run", run)])
     if visit.target and not own:
         keys.append(index_key("mirrors" if visit.is_copy else "links", visit.target))
     return keys
@@ -232,11 +239,9 @@ def postings(record: Record) -> Postings:
     """Return the postings of a record. They are empty unless the record is a document or a visit."""
     if isinstance(record, Signature):
         # Also those of a detector with an index in RAM, although they are never looked up.
-        keys = [key for keys in record.keys.values() for key in keys]
-        return Postings(keys + page_keys(record.url, label=bool(record.label), sample=record.sample), record.simhash)
-    if isinstance(record, Visit):
-        return Postings(visit_keys(record))
-    return Postings()
+        keys = record.index_keys + page_keys(record.url, label=bool(record.label), sample=record.sample)
+        return Postings(keys, record.simhash)
+    return Postings(visit_keys(record) if isinstance(record, Visit) else array("Q"))
 
 
 # Bytes
@@ -330,7 +335,7 @@ READERS = {DOCUMENT: _document, VISIT: _visit, HOST: _host, RUN: _run, META: lam
 def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict[str, Any]:
     """Return the record of a store with these schemes added. `stored` is its present record; None for a new store.
 
-    Raise ValueError if `stored` is damaged, has another format, or has another scheme for one of the names.
+    Raise FormatError if it has another format, ValueError if it is damaged, or has another scheme for one of the names.
     """
     try:
         format = int(stored["format"]) if stored else FORMAT
@@ -340,7 +345,7 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
         raise ValueError(f"its record of schemes is damaged: {stored!r:.80}") from error
     if format != FORMAT:
         advice = "begin another store with NEARDUP_STORE, or use the version that wrote this one"
-        raise ValueError(f"its format is {format}, of another version; allowed is {FORMAT}; {advice}")
+        raise FormatError(f"its format is {format}, of another version; allowed is {FORMAT}; {advice}")
     for name, scheme in known.items():
         if schemes.get(name, scheme) != scheme:
             raise ValueError(

@@ -14,7 +14,6 @@ from uuid import uuid4
 
 from ..fingerprints import shingles
 from ..hosts import Row as Trial
-from ..progress import watched
 from ..signature import Signature, Visit
 from ..text import tokens
 from ..text.urls import canonical_url, host, named_site, site
@@ -54,7 +53,11 @@ class Session:
 
         A resumed run that had died is one of them.
         """
+        writers = self._backend.writers()  # first, since a run has a record before it has documents
         self.update_runs(self._backend.scan(RUN))
+        for lost in sorted(writers.difference(map(records.code, self.runs))):
+            why = f"the record of a run is missing, whose documents have the code {lost:08x}; restore a backup"
+            raise self.refusal("can't be read", why)
         self.agree({}, writes=run is not None)
         if run is None:
             return []
@@ -238,14 +241,13 @@ def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Vis
         items = [each for each in store.of_page(what.url) if each not in own]
         return own + items, [visit] if visit else [], store.hosts.known(canonical_url(what.url))
     if name := what.host:
-        documents = [each for each in watched(store.signatures(), "docs", len(store)) if is_of(name, each.url)]
-        visits = [each for each in watched(store.urls.all(), "visits") if is_of(name, each.url)]
+        documents = [each for each in store.signatures() if is_of(name, each.url)]
+        visits = [each for each in store.urls.all() if is_of(name, each.url)]
         trials = [row for row in store.hosts.dump() if any(is_of(name, f"http://{site}/") for site in row.sites)]
         return documents, visits, trials
     when = what.before or 0.0
-    alive = {visit.target for visit in watched(store.urls.all(), "visits") if visit.seen >= when}
-    known = watched(store.signatures(), "docs", len(store))
-    return [each for each in known if each.first_seen < when and each.id not in alive], [], []
+    alive = {visit.target for visit in store.urls.all() if visit.seen >= when}
+    return [each for each in store.signatures() if each.first_seen < when and each.id not in alive], [], []
 
 
 def is_of(name: str, url: str | None) -> bool:

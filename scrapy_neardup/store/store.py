@@ -21,6 +21,7 @@ crawls of one process, which run in one thread, find each other's pending docume
 from __future__ import annotations
 
 import time
+from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -72,6 +73,7 @@ class Store:
         """The pending documents of this process, each with its entry in the back end."""
         self.lookup = Lookup(detectors)
         self.backend, self.is_remote = backend, backend.is_remote
+        backend.hears_documents = bool(self.lookup.own)
         self.session = Session(backend, self.lookup.schemes)
         self.urls = Visits(backend, self.session, self.held)
         self.resolve = self.urls.resolve
@@ -90,7 +92,7 @@ class Store:
         try:
             self._begin(run, writer)
         except BaseException:
-            backend.abandon()
+            backend.close()
             raise
 
     def _begin(self, run: str | None, writer: str) -> None:
@@ -126,8 +128,8 @@ class Store:
         They can't be candidates of one another, so an answer is complete when its turn comes.
         """
         asked = [self.lookup.question(each) for each in signatures]
-        urls = [int(records.visit_key(each.url)[-16:], 16) if each.url else 0 for each in signatures]
-        together = sharing(asked, urls)
+        urls = [array("Q", [hash_text(canonical_url(each.url))] if each.url else []) for each in signatures]
+        together = sharing([(each[0] + url, *each[1:]) for each, url in zip(asked, urls, strict=True)])
         return {each: asked[place] for place, each in enumerate(signatures) if place not in together}
 
     def intend(self, signature: Signature) -> None:
@@ -237,7 +239,19 @@ class Store:
         self._samples[name] = known + 1
         signature.sample = True
         keys, simhash = entry.postings
-        return Entry(entry.key, signature, Postings([*keys, records.index_key("host", name)], simhash))
+        return Entry(entry.key, signature, Postings(keys + array("Q", [records.index_key("host", name)]), simhash))
+
+    def is_alone(self, signature: Signature) -> bool:
+        """Return whether it is foreseen that a document has no candidates. A server, or an index in RAM, may have new
+        ones."""
+        found = self._foreseen.get(signature)
+        return found is not None and not (found.rows or found.near or self.lookup.own or self.is_remote)
+
+    def insert(self, signature: Signature, visit: Visit | None = None) -> None:
+        """Commit a new document that is not pending, as `commit` does."""
+        del self._foreseen[signature]
+        self._keep_pending(signature, self.entry(signature))
+        self.commit(signature, visit)
 
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all its visits."""
@@ -316,7 +330,7 @@ class Store:
 
     def _rows(self, key: int, most: int) -> list[Row]:
         """Return the newest rows of committed documents that the index has for a key."""
-        [found] = self.backend.find([Question({key: most})])
+        [found] = self.backend.find([Question(array("Q", [key]), most)])
         return [row for row in found.rows.get(key, ()) if row.key.startswith(DOCUMENT) and not row.is_pending]
 
     def repeated(self) -> list[Signature]:
@@ -457,7 +471,7 @@ class Store:
                 self.backend.flush(wait=True)
             self.backend.release_run(self.run)
         finally:
-            self.backend.abandon()
+            self.backend.close()
 
 
 def _moment(signature: Signature) -> tuple[float, str]:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
 from ..signature import Signature, Visit
-from . import opened_backend, records
+from . import open_backend, records
 from .interface import Entry
 from .records import DAMAGE, DOCUMENT, FIELDS, HOST, RUN, VISIT, Record, Run
 from .store import Store
@@ -40,7 +40,7 @@ class Imported:
 @contextmanager
 def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
     """Open a store for a `with` block, and yield an iterator of its lines."""
-    with opened_backend(address, namespace, writes=False) as backend:
+    with closing(open_backend(address, namespace, writes=False)) as backend:
         yield _exported(Store(backend, (), run=None))
 
 
@@ -76,7 +76,7 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
         raise ValueError("it is not an export: the first row must have the type 'store'")
     schemes, rows = records.merged(head, {})["schemes"], _read(lines)
     first = [*islice(rows, chunk)]  # read first, so that invalid input creates no store
-    with opened_backend(address, namespace, writes=True) as backend:
+    with closing(open_backend(address, namespace, writes=True)) as backend:
         store, counts = Store(backend, (), run=None), Imported()
         store.session.agree(schemes, writes=True)
         for some in chain([first], iter(lambda: [*islice(rows, chunk)], [])):
@@ -127,6 +127,11 @@ def _add(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> None
 def _add_runs(store: Store, runs: list[Run]) -> None:
     """Write records of runs that are new or changed, except for runs that are alive in this store."""
     known, backend = store.session.runs, store.backend
+    codes = {records.code(run): run for run in known}
+    for run in runs:
+        if (rival := codes.setdefault(records.code(run.id), run.id)) != run.id:
+            why = f"the runs {rival!r} and {run.id!r} have one code, so no store can have both"
+            raise ValueError(f"{why}; import it into another store or NEARDUP_NAMESPACE")
     held = [run for run in runs if _merged(run, known.get(run.id)) != known.get(run.id) and backend.hold_run(run.id)]
     try:
         store.session.update_runs(backend.get(f"{RUN}/{run.id}" for run in held))

@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 
 from ..fingerprints.hashes import hash_text
-from ..progress import watched
-from . import is_server, namespaces, opened_backend, records
+from . import is_server, named, namespaces, open_backend, records
 from .interface import Entry, StoreError
 from .local import database
 from .local.stored_index import files_of, fits
-from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT
+from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
@@ -114,9 +113,12 @@ class Survey:
 
 
 def verify(address: str) -> Survey:
-    """Verify all rows of a store. Raise StoreError if it can't be opened, or is not a store of this package."""
+    """Verify all rows of a store. Raise StoreError if it can't be opened, or is not a store of this version."""
     survey = Survey()
-    (_verify_server if is_server(address) else _verify_file)(address, survey)
+    try:
+        (_verify_server if is_server(address) else _verify_file)(address, survey)
+    except FormatError as error:
+        raise StoreError(f"store {named(address)!r} does not fit: {error}") from error
     return survey
 
 
@@ -129,6 +131,8 @@ def _records(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
                 if not (records.is_key(key) and isinstance(value, bytes)):
                     raise ValueError("a store has no such row")
                 records.check(key, record := records.load(key, value))
+        except FormatError:
+            raise
         except DAMAGE as error:
             record = error
         yield key, record
@@ -151,7 +155,7 @@ def _verify_file(address: str, survey: Survey) -> None:
             survey.note(f"the file: SQLite says {said}", "rows of it may be lost: see what follows")
         for name, table in tables.items():
             survey.begin(name)
-            for key, record in _records(watched(_rows_of_file(db, table), "rows")):
+            for key, record in _records(_rows_of_file(db, table)):
                 has_place = records.kind_of(key) in (DOCUMENT, VISIT) and records.is_key(key)
                 survey.add(key, record, f" (its key in the file is {records.place(key)})" if has_place else "")
             survey.compare()
@@ -203,12 +207,12 @@ def _verify_server(address: str, survey: Survey) -> None:
     survey.read["namespaces"] = len(names)
     for name in names:
         survey.begin(name)
-        with opened_backend(address, name, writes=False) as backend:
+        with closing(open_backend(address, name, writes=False)) as backend:
             _verify_namespace(backend, survey)
 
 
 def _verify_namespace(backend: Any, survey: Survey) -> None:
-    rows = _records(watched(_rows_of_server(backend), "rows"))
+    rows = _records(_rows_of_server(backend))
     while some := [*islice(rows, AT_ONCE)]:
         for key, record in some:
             survey.add(key, record)

@@ -9,6 +9,7 @@ the same again, as the same spider, writes the time and leaves the rest, so that
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -37,36 +38,32 @@ class Visits:
         self.copies: dict[str, int] = {}
         """A cache of the numbers of copies, by the id of the document."""
         self._fresh: dict[str, Signature] = {}  # documents by id that were read since the last change
-        # Caches, since a decision asks several times: visits as they are stored, by key; with their document, by URL.
-        self._known: dict[str, Visit | Row | None] = {}
-        self._resolved: dict[str, Visit | None] = {}
+        self._known: dict[str, Visit | Row | None] = {}  # visits with their documents by key; rows until they are asked
 
     # Reading
 
     def resolve(self, place: str) -> Visit | None:
         """Return the visit of a URL in any spelling, or with a name. Return None if it is unknown."""
-        if place not in self._resolved:
-            visit = self._completed(self._read(visit_key(place)))
-            is_of_place = visit is not None and plain(visit.name or visit.url) == plain(place)
-            self._resolved[place] = visit if is_of_place else None  # another URL may have the same hash
-        return self._resolved[place]
+        visit = self._read(visit_key(place))
+        # Another URL may have the same hash.
+        return visit if visit and plain(visit.name or visit.url) == plain(place) else None
 
     def _read(self, key: str) -> Visit | None:
-        """Return the visit with this key as it is stored."""
+        """Return the visit with this key, or None if it is unknown, or its document is not held any more."""
         if key not in self._known:
             if len(self._known) >= MOST_KNOWN:
                 self.refresh()
             self.take([key], self._backend.get([key]))
         known = self._known[key]
         if isinstance(known, Row):
-            self._known[key] = known = self._load(known)
+            self._known[key] = known = self._completed(self._load(known))
         return known
 
     def _load(self, row: Row) -> Visit:
         return cast(Visit, self._session.load(row))
 
-    def _completed(self, stored: Visit | None) -> Visit | None:
-        return next(self._complete([stored]), None) if stored else None
+    def _completed(self, stored: Visit) -> Visit | None:
+        return next(self._complete([stored]), None)
 
     def _complete(self, visits: Iterable[Visit]) -> Iterator[Visit]:
         """Yield visits with their documents, without those whose document is not held any more."""
@@ -80,7 +77,8 @@ class Visits:
             elif self._session.has_forgotten(visit.target):
                 continue
             elif document := held.get(visit.target) or self._fresh.get(visit.target):
-                yield replace(visit, signature=document, url=(document.url or "") if _is_own(visit) else visit.url)
+                is_own = not (visit.url or visit.name)
+                yield replace(visit, signature=document, url=(document.url or "") if is_own else visit.url)
 
     def all(self) -> Iterator[Visit]:
         """Yield all visits whose documents are held, also those with a name."""
@@ -94,12 +92,16 @@ class Visits:
         visits = self._complete(self._to(document, most).values())
         return sorted((visit for visit in visits if visit.shown), key=attrgetter("seen"))
 
+    def at_most(self, document: Signature) -> int:
+        """Return a number that the visits of a document do not exceed, without reading them."""
+        return 1 + sum(self._backend.count(index_key(name, document.id)) for name in ("links", "mirrors"))
+
     def _to(self, document: Signature, most: int = MANY) -> dict[str, Visit]:
-        """Return the visits of a document by key, as they are stored."""
+        """Return the visits of a document by key."""
         keys = index_key("links", document.id), index_key("mirrors", document.id)
-        [found] = self._backend.find([Question(dict.fromkeys(keys, most))])
-        key, stored = visit_key(document.url or ""), self._read(visit_key(document.url or ""))
-        visits = {key: stored} if document.url and stored else {}
+        [found] = self._backend.find([Question(array("Q", keys), most)])
+        key, own = visit_key(document.url or ""), self._read(visit_key(document.url or ""))
+        visits = {key: own} if document.url and own else {}
         visits |= {row.key: self._load(row) for row in _visits(chain.from_iterable(found.rows.values()))}
         return {key: visit for key, visit in visits.items() if visit.target == document.id}
 
@@ -108,7 +110,7 @@ class Visits:
 
         Some come several times.
         """
-        [found] = self._backend.find([Question({index_key("run", run): MANY})])
+        [found] = self._backend.find([Question(array("Q", [index_key("run", run)]), MANY)])
         listed = [row.key for row in _visits(found.rows.pop(index_key("run", run), ()))]
         # The visits of the own URLs of its documents are not listed.
         urls = (self._held(row).url for row in self._backend.scan(DOCUMENT, run))
@@ -129,7 +131,7 @@ class Visits:
 
     def _counted(self, id: str) -> int:
         key = index_key("mirrors", id)
-        [found] = self._backend.find([Question({key: 2 * FEW})])  # some are found several times
+        [found] = self._backend.find([Question(array("Q", [key]), 2 * FEW)])  # some are found several times
         visits = {row.key: self._load(row) for row in _visits(found.rows.get(key, ()))}
         if len(visits) > FEW:
             return self._backend.count(key)
@@ -150,8 +152,8 @@ class Visits:
 
     def refresh(self) -> None:
         """Clear the caches, except that of numbers of copies."""
-        for cache in (self._known, self._resolved, self._fresh):
-            cache.clear()
+        self._known.clear()
+        self._fresh.clear()
 
     # Writing
 
@@ -173,31 +175,29 @@ class Visits:
             visit.name = f"copy {at}"
         key = visit_key(place := visit.name or visit.url)
         try:
-            known, stored = self.resolve(place), self._read(key)
+            known = self.resolve(place)
         except StoreError:
             self._write([*others, _entry(key, _packed(visit, at, None))])
             raise
-        is_same = stored and (stored.target, stored.is_copy) == (visit.target, visit.is_copy)
-        if stored and known and is_same and self._session.is_of_writer(run_of(stored.at)):
-            return _entry(key, _packed(visit, stored.at, stored.before, is_own=_is_own(stored)), keeps_place=True)
-        if visit.is_copy or stored:
-            self._recount_all([stored], [visit])
-        before = self._before(stored) if stored and known else None
-        return _entry(key, _packed(visit, at, before))
+        is_same = known and (known.target, known.is_copy) == (visit.target, visit.is_copy)
+        if known and is_same and self._session.is_of_writer(run_of(known.at)):
+            return _entry(key, _packed(visit, known.at, known.before, is_own=_is_own(known)), keeps_place=True)
+        if visit.is_copy or known:
+            self._recount_all([known], [visit])
+        return _entry(key, _packed(visit, at, self._before(known) if known else None))
 
-    def _before(self, stored: Visit) -> Visit | None:
+    def _before(self, known: Visit) -> Visit | None:
         """Return the state to put back if this run dies, given the state that it replaces.
 
         A resumed run that dies loses only what it wrote since. Behind the state that it had then is the one before it.
         """
-        run, number = place_of(stored.at)
+        run, number = place_of(known.at)
         if run != self._session.run:
-            earlier = None if stored.target else stored.before
-            return replace(stored, before=earlier and replace(earlier, before=None))
-        return stored.before if number > self._session.sealed else replace(stored, before=former(stored))
+            earlier = None if known.target else known.before
+            return _packed(known, known.at, earlier and replace(earlier, before=None))
+        return known.before if number > self._session.sealed else _packed(known, known.at, former(known))
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self._resolved.clear()
         self._fresh.clear()
         for entry in chain(entries, deleted):
             self._known.pop(entry.key, None)
@@ -205,7 +205,7 @@ class Visits:
 
     def adopt(self, key: str, stored: Visit) -> bool:
         """Write a visit of another store, unless a later visit is known. Return whether it was written."""
-        known, visit = self._completed(self._read(key)), self._completed(stored)
+        known, visit = self._read(key), self._completed(stored)
         if visit is None or (known and known.seen >= visit.seen):
             return False
         self._write([_entry(key, stored)])
@@ -221,11 +221,12 @@ class Visits:
 
     def unlink(self, url: str) -> None:
         """Forget the visit of a URL."""
-        if self.resolve(url) and (stored := self._read(key := visit_key(url))):
-            self._delete({key: stored})
+        if visit := self.resolve(url):
+            self._delete({visit_key(url): visit})
 
     def _delete(self, visits: dict[str, Visit], *others: Entry) -> None:
-        self._write([], [*(_entry(key, visit) for key, visit in visits.items()), *others])
+        deleted = [_entry(key, _packed(visit, visit.at, visit.before)) for key, visit in visits.items()]
+        self._write([], [*deleted, *others])
         self._recount_all(visits.values(), ())
 
     def drop(self, document: Signature) -> None:
@@ -262,9 +263,7 @@ def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
 
 def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool | None = None) -> Visit:
     """Return a visit as it is stored: without its document, and without what the row of that says already."""
-    if is_own is None:
-        is_own = visit.signature is not None and not visit.is_copy and visit.url == visit.signature.url
-    url = "" if is_own else visit.url
+    url = "" if (_is_own(visit) if is_own is None else is_own) else visit.url
     # Not `replace`, which takes five times as long.
     return Visit(
         url, None, visit.is_copy, visit.seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target,
@@ -272,8 +271,9 @@ def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool | None 
     )  # fmt: skip
 
 
-def _is_own(stored: Visit) -> bool:
-    return not (stored.url or stored.name)
+def _is_own(visit: Visit) -> bool:
+    """Return whether a visit is that of the URL of its document."""
+    return visit.signature is not None and not visit.is_copy and visit.url == visit.signature.url
 
 
 def _visits(rows: Iterable[Row]) -> Iterator[Row]:

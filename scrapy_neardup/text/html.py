@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, TypeAlias
 
 from lxml import etree
@@ -265,7 +266,10 @@ def _function(extractor: str | Extract) -> Extract:
             command = "pip install 'scrapy-neardup[trafilatura]'"
             raise ValueError(f"{TRAFILATURA!r} if it is installed ({error}); {command}") from error
         return _by_trafilatura
-    found = imported(extractor, ALLOWED) if isinstance(extractor, str) else extractor
+    try:
+        found = resolve_name(extractor) if isinstance(extractor, str) else extractor
+    except Exception as error:  # the user's module may raise anything on import
+        raise ValueError(f"{ALLOWED}; {extractor!r} can't be imported: {error}") from error
     if isinstance(found, type) or not callable(found):
         raise ValueError(ALLOWED)
     return found
@@ -289,14 +293,3 @@ def _read(extract: Extract, html: str, *, root: etree._Element | None = None) ->
     # If a user's function finds no text, the page has none: what it leaves out must not come back. But trafilatura
     # returns None for many short pages and lists.
     return html_to_page(html, text or (None if extract is _by_trafilatura else ""), root)
-
-
-def imported(path: str, allowed: str) -> object:
-    """Return the object at an import path. Raise ValueError, with the `allowed` values, if there is none."""
-    module, dot, name = path.rpartition(".")
-    if not dot:
-        raise ValueError(allowed)
-    try:
-        return getattr(import_module(module), name)
-    except Exception as error:  # the user's module may raise anything on import
-        raise ValueError(f"{allowed}; {path!r} can't be imported: {error}") from error

@@ -43,12 +43,9 @@ def _words(names: str) -> frozenset[str]:
 class _Trust(NamedTuple):
     """A limit of the text that the reasons of one trust may remove together."""
 
-    limit: float
-    """As a multiple of the text that is left."""
-    free: int = 100
-    """Letters that they may remove, however little is left."""
-    enough: float = inf
-    """If an element of what is left has this score, there is no limit."""
+    limit: float  # as a multiple of the text that is left
+    free: int = 100  # letters that they may remove, however little is left
+    enough: float = inf  # if an element of what is left has this score, there is no limit
 
 
 # In the order in which they are given up. The numbers were chosen on some 600 pages; docs/accuracy.md has the result.
@@ -139,12 +136,9 @@ _string = partial(etree.tostring, method="text", encoding="unicode", with_tail=F
 
 
 class MainText(NamedTuple):
-    text: str
-    """One line for each block."""
-    thin: bool
-    """True if `text` is less than half of the page's text outside links, was hidden, or is almost only links."""
-    letters: int
-    """The weight of the text; 0 if nothing was left, so that `text` is all of the page."""
+    text: str  # one line for each block
+    thin: bool  # true if `text` is less than half of the page's text outside links, was hidden, or is almost only links
+    letters: int  # the weight of the text; 0 if nothing was left, so that `text` is all of the page
 
 
 def main_text(root: etree._Element) -> MainText:

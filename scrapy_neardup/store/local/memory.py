@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...index.kinds import NEWEST
-from ...index.row_index import Places, RowIndex, nearest_of
+from ...index.row_index import Places, RowIndex, keep_nearest
 from ..interface import Entry, Found, Question, Row
 from ..records import Postings, Record, code, key_at, place
 
@@ -16,7 +16,7 @@ class MemoryBackend:
     """A back end with its rows in a dictionary. The rows are lost when the process ends."""
 
     name = "in memory"
-    is_remote = False
+    is_remote = hears_documents = False
 
     def __init__(self) -> None:
         self.index = RowIndex()
@@ -55,16 +55,13 @@ class MemoryBackend:
         rows = self._at({place for found in (*places.keys.values(), places.near) for place in found})
         keys = {key: [rows[place] for place in found if place in rows] for key, found in places.keys.items()}
         near = {place: far for place, far in places.near.items() if place in rows}
-        is_short = len(near) < NEWEST and len(places.near) == times * NEWEST
-        if is_short or any(
-            len(keys[key]) < question.keys[key] and len(found) == times * question.keys[key]
-            for key, found in places.keys.items()
-        ):
+        most, is_short = question.most, len(near) < NEWEST and len(places.near) == times * NEWEST
+        if is_short or any(len(keys[key]) < most and len(found) == times * most for key, found in places.keys.items()):
             times *= 8
-            wider = question._replace(keys={key: times * most for key, most in question.keys.items()})
+            wider = question._replace(most=times * most)
             return self._found(question, self.index.find([wider], times * NEWEST)[0], times)
-        kept = {key: found[-question.keys[key] :] for key, found in keys.items()}
-        return Found(kept, [rows[place] for place in nearest_of(near, NEWEST)])
+        keep_nearest(near, NEWEST)
+        return Found({key: found[-most:] for key, found in keys.items()}, [rows[place] for place in near])
 
     def _at(self, places: Iterable[int]) -> dict[int, Row]:
         """Return the existing rows at these places, as a dictionary by place."""
@@ -76,6 +73,9 @@ class MemoryBackend:
 
     def _counted(self, kind: str) -> list[str]:
         return [key for key in self._rows if key.startswith(f"{kind}/") and key < _NAMED]
+
+    def writers(self) -> set[int]:
+        return set()
 
     def count(self, key: int) -> int:
         return self.index.count(key)
@@ -102,7 +102,7 @@ class MemoryBackend:
         keys, simhash = entry.postings
         before = self._pending.pop(entry.key, None)
         if before is not None:
-            keys, simhash = [*{*keys}.difference(before.keys)], None
+            keys, simhash = keys[len(before.keys) :], None
         if (keys or simhash is not None) and not entry.keeps_place:
             self.index.add(place(entry.key), keys, simhash)
         self._rows[entry.key] = entry.record
@@ -119,7 +119,7 @@ class MemoryBackend:
     def describe(self) -> dict[str, object]:
         return {}
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         self.index.end()
 
     # What is needed only for a file

@@ -69,7 +69,7 @@ class SqliteBackend(MemoryBackend):
                 while self._read_news()[1]:
                     pass
         except BaseException:
-            self.abandon()
+            self.close()
             raise
 
     # Rows
@@ -160,6 +160,15 @@ class SqliteBackend(MemoryBackend):
             finally:
                 self._db.execute("COMMIT")
         return super().size(kind) + int(stored) - len(waiting)
+
+    def writers(self) -> set[int]:
+        found, key = set(), 0
+        query = f'SELECT key FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT 1'
+        with store_errors(self.name, "read"):
+            while row := self._db.execute(query, (key, database.COUNTED[DOCUMENT][1])).fetchone():
+                found.add(row[0] >> 32)
+                key = (row[0] >> 32) + 1 << 32
+        return found
 
     # Writing
 
@@ -286,7 +295,7 @@ class SqliteBackend(MemoryBackend):
             with closing(open_database(self.name, self._table, writes=True, check=False)) as db:
                 shrink(db)
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         self._meeting.discard(self)
         if self._writer:
             self._writer.close()
@@ -294,7 +303,7 @@ class SqliteBackend(MemoryBackend):
         self._db.close()
         for run in list(self._locks):
             self.release_run(run)
-        super().abandon()
+        super().close()
 
 
 def _joined(*rows: Iterable[Row]) -> list[Row]:

@@ -13,7 +13,6 @@ import re
 import sqlite3
 import time
 import zlib
-from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,7 +25,7 @@ import msgpack
 import numpy as np
 
 from ...atomic import replacing
-from ...fingerprints.record import index_keys
+from ...fingerprints.record import Head, index_keys
 from ...index import row_index
 from ...index.row_index import Level, Posted, RowIndex, merged_columns
 from ..records import DAMAGE, key_at, load, page_keys, visit_keys
@@ -158,12 +157,11 @@ def posted(key: Key, value: bytes) -> Posted | None:
             return None
         if key > 0:
             url, _, _, record, label, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
-            of_record, simhash = index_keys(record)
-            found = array("Q", page_keys(url, label=bool(label), sample=bool(sample)))
-            found.frombytes(of_record)
-            return key, found, simhash
+            head = Head.of(record)
+            keys = index_keys(record, head) + page_keys(url, label=bool(label), sample=bool(sample))
+            return key, keys, head.simhash if head.has_simhash else None
         if value[4] > _PLAIN and (keys := visit_keys(load(key_at(key, {}), value))):
-            return key, array("Q", keys), None
+            return key, keys, None
     return None
 
 

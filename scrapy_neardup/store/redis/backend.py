@@ -45,12 +45,13 @@ class RedisBackend(Server):
     """A back end on a server, for processes on several machines. Raises StoreError if it can't be reached."""
 
     is_remote = True
+    hears_documents = False
 
-    def __init__(self, address: str, namespace: str, *, writes: bool, hears_documents: bool = False) -> None:
+    def __init__(self, address: str, namespace: str, *, writes: bool) -> None:
         super().__init__(address, namespace)
         self._writes = writes
         self._runs: dict[int, str] = {}
-        self._heard = dict.fromkeys(["news", *["added"] * hears_documents], b"0")  # the last entry read of each stream
+        self._heard = {"news": b"0", "added": b"0"}  # the last entry read of each stream
         try:
             latest = self.run(*(["call", "XREVRANGE", self.key(each), "+", "-", "COUNT", 1] for each in self._heard))
             self._heard.update((each, told[0][0]) for each, told in zip(self._heard, latest, strict=True) if told)
@@ -60,7 +61,7 @@ class RedisBackend(Server):
                 logger.warning("Store %r: %s %s", self.name, advice, policy)
             Thread(target=self.keep, name="neardup-redis", daemon=True).start()
         except BaseException:
-            self.abandon()
+            self.close()
             raise
 
     # Rows
@@ -101,6 +102,15 @@ class RedisBackend(Server):
         [names] = self.run(["call", "HGETALL", self.key("names")])
         return {run.decode(): code for code, run in zip(names[::2], names[1::2], strict=True)}
 
+    def writers(self) -> set[int]:
+        with store_errors(self.name):
+            return {int.from_bytes(code, "big") for code in self._last()}
+
+    def _last(self) -> dict[bytes, int]:
+        """Return the highest number of the documents of each run, by the code of the run."""
+        [last] = self.run(["call", "HGETALL", self.key("last")])
+        return dict(zip(last[::2], map(int, last[1::2]), strict=True))
+
     def _key(self, place: bytes) -> str:
         """Return the key of the row at a place. Raise ValueError if its run is unknown."""
         at = int.from_bytes(place, "big", signed=True)
@@ -113,8 +123,9 @@ class RedisBackend(Server):
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
             if kind == DOCUMENT:
+                last = self._last()
                 for name in [run] if run else sorted(self.names()):
-                    yield from self._scan_run(name)
+                    yield from self._scan_run(name, last.get(code(name), -1) + 1)
             elif kind == VISIT:
                 pairs = chain(self._pairs("visit"), self._pairs("name"))
                 yield from (Row(self._key(place), value) for place, value in pairs)
@@ -129,9 +140,7 @@ class RedisBackend(Server):
             [[cursor, pairs]] = self.run(["call", "HSCAN", self.key(name), cursor or b"0", "COUNT", AT_ONCE])
             yield from zip(pairs[::2], pairs[1::2], strict=True)
 
-    def _scan_run(self, run: str) -> Iterator[Row]:
-        [last] = self.run(["call", "HGET", self.key("last"), code(run)])
-        end = int(last or -1) + 1
+    def _scan_run(self, run: str, end: int) -> Iterator[Row]:
         yield from (row for row in self._rows_at(_place(run, number) for number in range(end)) if not row.is_pending)
         for place, (_, _, value, *_) in [*self.held.items()]:
             if place[:CODE] == code(run) and place >= _place(run, end):
@@ -171,9 +180,8 @@ class RedisBackend(Server):
         for at, place in zip(reversed(hits[::2]), reversed(hits[1::2]), strict=True):
             if place in rows:
                 found.setdefault(keys[at], []).append(rows[place])
-        for key, most in question.keys.items():
-            if most > MANY:
-                found[key] = [*self._rows_at(self._places(key))][-most:]
+        for key in keys if question.most > MANY else ():
+            found[key] = [*self._rows_at(self._places(key))][-question.most :]
         near = [rows[place] for place in sorted(nearest) if place in rows]
         return Found(found, near, bool(is_held), _packed(keys) + lasts)
 
@@ -220,14 +228,15 @@ class RedisBackend(Server):
 
     def news(self) -> tuple[list[Row], bool]:
         with store_errors(self.name):
-            later = [[self.key(each), b"(" + heard, "+", "COUNT", NEWS] for each, heard in self._heard.items()]
+            streams = ("news", "added") if self.hears_documents else ("news",)
+            later = [[self.key(each), b"(" + self._heard[each], "+", "COUNT", NEWS] for each in streams]
             told = self.run(*(["call", "XRANGE", *each] for each in later))
             news = dict.fromkeys((kind.decode(), name) for each in told for _, (kind, name) in each)
             rows = [*self._get_named([f"{kind}/{name.decode()}" for kind, name in news if kind in NAMED])]
             documents = self._rows_at(name for kind, name in news if kind == DOCUMENT)
             rows += [row for row in documents if not row.is_pending]
             # Set last, so that a failure above loses no news.
-            self._heard.update((name, each[-1][0]) for name, each in zip(self._heard, told, strict=True) if each)
+            self._heard.update((name, each[-1][0]) for name, each in zip(streams, told, strict=True) if each)
             return rows, any(len(each) == NEWS for each in told)
 
     # The store as a whole
@@ -273,7 +282,7 @@ def _packed(keys: Sequence[int]) -> bytes:
 def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
     keys, simhash = entry.postings
-    return place(entry.key), _packed([*dict.fromkeys(keys)]), b"" if simhash is None else pack(">Q", simhash)
+    return place(entry.key), _packed(keys), b"" if simhash is None else pack(">Q", simhash)
 
 
 def _deletion(entry: Entry) -> Operation:
@@ -292,7 +301,7 @@ def _asked(question: Question, hold: Operation | None) -> list[Any]:
         simhash = pack(">Q", question.simhash)
         values, flipped = unpack(">4H", simhash), _flips(question.distance)
         blocks = b"".join([pack(">BH", block, values[block] ^ bits) for block, bits in flipped])
-    newest = bytes([most if most <= MANY else 0 for most in question.keys.values()])
+    newest = bytes([question.most if question.most <= MANY else 0]) * len(question.keys)
     return [_packed([*question.keys]), newest, blocks, simhash, question.distance, hold[1:] if hold else False]
 
 

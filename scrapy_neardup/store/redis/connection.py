@@ -273,7 +273,7 @@ class Server:
     def reach(self) -> None:
         self._up.wait(LEASE)
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         self._closed.set()
         self._wakes.set()
         self._drop()

@@ -66,15 +66,38 @@ local function replace(name, list)
   if is_string and list ~= '' then call('SET', root .. name, list) else call('DEL', root .. name) end
 end
 
--- Returns the position of an entry in a list, or nil.
-local function find(list, entry)
-  local at = string.find(list, entry, 1, true)
+-- Returns the position of an entry in a list, at or after another position, or nil.
+local function find(list, entry, from)
+  local at = string.find(list, entry, from, true)
   while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
   return at
 end
 
+local cuts = {} -- by list, the entries to remove, so that the list is written once for all of them
+
+local function cut(name, entry)
+  cuts[name] = cuts[name] or {}
+  cuts[name][#cuts[name] + 1] = entry
+end
+
+-- Removes from a list the entries that are to be removed. It is fast if they come in the order of the list.
+local function settle(name)
+  local list, gone, kept, from = read(name), cuts[name], {}, 1
+  cuts[name] = nil
+  for _, entry in ipairs(gone) do
+    local at = find(list, entry, from)
+    if not at and from > 1 then
+      list, kept, from = concat(kept) .. sub(list, from), {}, 1
+      at = find(list, entry, 1)
+    end
+    if at then kept[#kept + 1], from = sub(list, from, at - 1), at + #entry end
+  end
+  replace(name, concat(kept) .. sub(list, from))
+end
+
 -- Adds an entry to a list. One that is there twice is found once.
 local function append(name, entry)
+  if cuts[name] then settle(name) end
   local list = ''
   if is_of_key(name) then
     local key, field = bucket(name)
@@ -82,16 +105,6 @@ local function append(name, entry)
     list = call('HGET', key, field)
   end
   if list ~= '' then replace(name, list .. entry) else call('APPEND', root .. name, entry) end
-end
-
-local function cut(name, entry)
-  local list = read(name)
-  local at = find(list, entry)
-  while at do
-    list = sub(list, 1, at - 1) .. sub(list, at + #entry)
-    at = find(list, entry)
-  end
-  replace(name, list)
 end
 
 -- Calls a function with each list of a row and the row's entry in it.
@@ -239,12 +252,13 @@ function requests.places(key) return read('k' .. sub(key, 1, 6)) end
 -- Returns 1 if a row is missing in one of its lists.
 function requests.lacks(...)
   local missing = 0
-  each_list(function(name, entry) missing = find(read(name), entry) and missing or 1 end, ...)
+  each_list(function(name, entry) missing = find(read(name), entry, 1) and missing or 1 end, ...)
   return damage and 1 or missing
 end
 
 local function write()
   for _, each in ipairs(given) do attempt(operations[each[1]], unpack(each, 2)) end
+  for name in pairs(cuts) do attempt(settle, name) end
 end
 
 local answers, is_done, why = {}, pcall(write)

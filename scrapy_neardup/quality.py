@@ -11,20 +11,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ..deduplicator import Deduplicator
-from ..feeds import FeedError, Feeds, Row
-from ..items import item_document
-from ..matching.matcher import ANYTHING, Rule, compare
-from ..progress import watched
-from ..settings import Config, detector_name
-from ..signature import Signature
-from ..text.tokens import tokenize
+from .deduplicator import Deduplicator
+from .document import Document
+from .feeds import FeedError, Feeds, Row
+from .items import item_document
+from .matching.matcher import ANYTHING, Rule, compare
+from .settings import Config, detector_name
+from .signature import Signature
 
 # Labelled sets
 
@@ -46,23 +44,6 @@ MODES = {
     "lenient": Mode(frozenset({"dup"}), frozenset({"partial", "rewrite", "template"})),
     "hard": Mode(frozenset({"dup", "rewrite"}), frozenset({"partial"})),
 }
-
-
-class Partition:
-    """A division of documents into clusters. `number` maps each document to the number of its cluster.
-
-    Pairs of documents are counted without listing them, so large clusters are cheap.
-    """
-
-    def __init__(self, clusters: Iterable[Cluster]) -> None:
-        self.number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
-        self.pairs = _pairs(Counter(self.number.values()))
-        """The number of pairs of documents that are in one cluster."""
-
-    def joins(self, pair: Pair) -> bool:
-        """Return whether both documents of a pair are in one cluster."""
-        first, second = (self.number.get(name) for name in pair)
-        return first is not None and first == second
 
 
 class Score(NamedTuple):
@@ -94,63 +75,57 @@ class LabelledSet:
     @classmethod
     def load(cls, folder: str) -> LabelledSet:
         """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label). Raise FeedError for an invalid row."""
-        docs, pairs = (_existing(Path(folder, name)) for name in ("docs.jsonl", "pairs.jsonl"))
+        docs, pairs = (os.path.join(folder, name) for name in ("docs.jsonl", "pairs.jsonl"))
         rows: dict[Any, dict[str, Any]] = {}
         for row in Feeds([docs]).rows():
-            if rows.setdefault(_id(row, "id", docs), row.data) is not row.data:
-                raise FeedError(f"{docs}, row {row.number}: id {row.data['id']!r} occurs twice; allowed is once")
+            if rows.setdefault(_id(row, "id"), row.data) is not row.data:
+                raise FeedError(f"{row.place}: id {row.data['id']!r} occurs twice; allowed is once")
         labels = {}
         for row in Feeds([pairs]).rows():
-            pair = frozenset(_id(row, side, pairs) for side in "ab")
+            pair = frozenset(_id(row, side) for side in "ab")
             if unknown := [part for part in pair if part not in rows]:
-                raise FeedError(f"{pairs}, row {row.number}: id {unknown[0]!r} is not in {docs}")
+                raise FeedError(f"{row.place}: id {unknown[0]!r} is not in {docs}")
             if len(pair) < 2:
-                raise FeedError(f"{pairs}, row {row.number}: {row.data['a']!r} is paired with itself")
-            labels[pair] = str(_field(row, "label", pairs))
+                raise FeedError(f"{row.place}: {row.data['a']!r} is paired with itself")
+            labels[pair] = str(_field(row, "label"))
         fields = {name: {key: value for key, value in row.items() if key != "id"} for name, row in rows.items()}
         return cls(str(folder), fields, labels)
 
-    def score(self, predicted: Partition, mode: Mode) -> Score:
-        """Return the score of the predicted clusters, counted over all pairs of documents that they join."""
-        found = self.found(predicted)
+    def documents(self, config: Config) -> Iterator[tuple[Any, Document | None]]:
+        """Yield the id and the document of each row."""
+        return ((name, item_document(row, config)) for name, row in self.rows.items())
+
+    def score(self, clusters: Sequence[Cluster], mode: Mode) -> Score:
+        """Return the score of predicted clusters, counted over all pairs of documents that they join."""
+        found, joined = self.found(clusters), sum(len(each) * (len(each) - 1) // 2 for each in clusters)
         right = sum(found[label][0] for label in found if label in mode.right)
         missed = sum(found[label][1] for label in found if label in mode.right) - right
         ignored = sum(found[label][0] for label in found if label in mode.ignored)
-        return Score.of(right, predicted.pairs - ignored - right, missed)
+        return Score.of(right, joined - ignored - right, missed)
 
-    def found(self, predicted: Partition) -> dict[str, tuple[int, int]]:
+    def found(self, clusters: Sequence[Cluster]) -> dict[str, tuple[int, int]]:
         """Return two numbers for each label: its pairs that are in one predicted cluster, and all its pairs."""
+        number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
+        found = Counter(label for (a, b), label in self.labels.items() if a in number and number[a] == number.get(b))
         total = Counter(self.labels.values())
-        found = Counter(label for pair, label in self.labels.items() if predicted.joins(pair))
         return {label: (found[label], total[label]) for label in sorted(total)}
-
-
-def _pairs(sizes: Mapping[Any, int]) -> int:
-    return sum(size * (size - 1) // 2 for size in sizes.values())
 
 
 def _share(part: int, whole: int) -> float:
     return round(part / whole, 4) if whole else 0.0
 
 
-def _field(row: Row, name: str, path: str) -> Any:
+def _field(row: Row, name: str) -> Any:
     if name not in row.data:
-        raise FeedError(f"{path}, row {row.number}: there is no field {name!r}")
+        raise FeedError(f"{row.place}: there is no field {name!r}")
     return row.data[name]
 
 
-def _id(row: Row, name: str, path: str) -> str | int:
-    value = _field(row, name, path)
+def _id(row: Row, name: str) -> str | int:
+    value = _field(row, name)
     if not isinstance(value, (str, int)):
-        raise FeedError(f"{path}, row {row.number}: {name} is {value!r}; allowed is text or a whole number")
+        raise FeedError(f"{row.place}: {name} is {value!r}; allowed is text or a whole number")
     return value
-
-
-def _existing(path: Path) -> str:
-    """Return the path of a file, or of its gzipped version if only the gzipped version exists."""
-    gzipped = Path(f"{path}.gz")
-    # Path.exists would raise if access is denied. Opening the file reports the reason later.
-    return str(gzipped if os.path.exists(gzipped) and not os.path.exists(path) else path)
 
 
 # Measurements
@@ -160,25 +135,21 @@ def _existing(path: Path) -> str:
 class Outcome:
     """The verdicts on a set of documents, and their cost."""
 
-    clusters: Sequence[Cluster]
-    """Each original with its copies."""
-    candidates: float
-    """The mean number of candidates compared with a document."""
-    rate: float
-    """Documents a second, from text to verdict."""
-    size: float
-    """The mean size of a document's record, in bytes."""
+    clusters: Sequence[Cluster]  # each original with its copies
+    candidates: float  # the mean number of candidates compared with a document
+    rate: float  # documents a second, from text to verdict
+    size: float  # the mean size of a document's record, in bytes
 
 
-def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: bool = True) -> Outcome:
-    """Decide on documents in order, with a store in memory. Without `verified`, no thresholds are applied."""
-    clusters: dict[Signature, list[Any]] = {}
+def decide(documents: Iterable[tuple[Any, Document | None]], config: Config, *, verified: bool = True) -> Outcome:
+    """Decide on documents with ids, in order, in a store in memory. Without `verified`, no thresholds are applied."""
+    clusters, rows = dict[Signature, list[Any]](), 0
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
         if not verified:
             dedup.matcher.rule = ANYTHING
         start = time.perf_counter()
-        for name, row in watched(rows.items(), "docs", len(rows)):
-            document = item_document(row, config)
+        for name, document in documents:
+            rows += 1
             if document:
                 claim = dedup.claim(document)
                 claim.commit()
@@ -186,30 +157,26 @@ def decide(rows: Mapping[Any, Mapping[str, Any]], config: Config, *, verified: b
         seconds = time.perf_counter() - start
         return Outcome(
             list(clusters.values()),
-            dedup.matcher.compared / (len(rows) or 1),
-            len(rows) / seconds,
+            dedup.matcher.compared / (rows or 1),
+            rows / seconds,
             sum(len(signature.record) for signature in dedup.store.signatures()) / (len(dedup) or 1),
         )
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
     """Compare the verdicts of a configuration, all detectors together, with the labels of a set. Return the results."""
-    outcome = decide(labelled.rows, config, verified=verified)
-    predicted = Partition(outcome.clusters)
+    outcome = decide(labelled.documents(config), config, verified=verified)
     return {
         "detectors": list(map(detector_name, config.detectors)),
-        **{name: labelled.score(predicted, mode)._asdict() for name, mode in MODES.items()},
+        **{name: labelled.score(outcome.clusters, mode)._asdict() for name, mode in MODES.items()},
         "candidates_per_document": round(outcome.candidates, 3),
         "documents_per_second": round(outcome.rate),
         "bytes_per_document": round(outcome.size),
-        "found": labelled.found(predicted),
+        "found": labelled.found(outcome.clusters),
     }
 
 
-def warm_up() -> None:
-    """Load everything that is loaded on first use, so that the first measurement does not include it."""
-    tokenize("预热")
-
+# Calibration
 
 LEVELS = np.arange(0.3, 1.0, 0.01)  # r
 ALLOWANCES = (0.0, 2.5, 5.0, 8.0, 10.0, 15.0, 20.0, 30.0, 40.0)  # s, in shingles
@@ -221,11 +188,9 @@ MARGINS = (1, 2, 4, 8)
 class Pairs(NamedTuple):
     """The measures of candidate pairs, in arrays with one element for each pair."""
 
-    tokens: npt.NDArray[np.float64]
-    """Tokens of the shorter text."""
+    tokens: npt.NDArray[np.float64]  # tokens of the shorter text
     resemblance: npt.NDArray[np.float64]
-    right: npt.NDArray[np.bool_]
-    """True if the pair is labelled as a duplicate."""
+    right: npt.NDArray[np.bool_]  # true if the pair is labelled as a duplicate
 
 
 @dataclass(frozen=True)
@@ -245,16 +210,11 @@ class Fit:
         return {"resemblance": required, "min_tokens": self.min_tokens}
 
 
-class Calibration(NamedTuple):
-    """Settings that reach a target precision, and their results on the whole set in file order."""
+def calibrate(labelled: LabelledSet, config: Config, precision: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings with the highest recall that reach a precision on a set, and the results of `evaluate`.
 
-    settings: dict[str, Any]
-    reached: dict[str, Any]
-    """The results, as `evaluate` returns them."""
-
-
-def calibrate(labelled: LabelledSet, config: Config, precision: float) -> Calibration:
-    """Return the settings with the highest recall that reach a precision on a set. Raise ValueError if none do so."""
+    Raise ValueError if no settings reach it.
+    """
     pairs = compared(labelled, config)
     tried = []
     for margin in MARGINS:
@@ -265,7 +225,7 @@ def calibrate(labelled: LabelledSet, config: Config, precision: float) -> Calibr
         reached = evaluate(labelled, replace(config, **settings))
         tried.append(reached["strict"]["precision"])
         if reached["strict"]["precision"] >= precision:
-            return Calibration(settings, reached)
+            return settings, reached
     best = f"; the best ones reach {max(tried)}" if tried else ""
     raise ValueError(f"no thresholds reach a precision of {precision} on {labelled.name}{best}")
 
@@ -308,30 +268,20 @@ def _strangeness(fit: Fit) -> float:
 
 def compared(labelled: LabelledSet, config: Config) -> Pairs:
     """Return the measures of the candidate pairs that pass all thresholds except those to be learned."""
-    mode = MODES["strict"]
-    right = {pair for pair, label in labelled.labels.items() if label in mode.right}
-    found = [
-        (tokens, resemblance, pair in right)
-        for pair, tokens, resemblance in _proposed(labelled, config)
-        if labelled.labels.get(pair) not in mode.ignored
-    ]
-    tokens, resemblance, labels = zip(*found, strict=True) if found else ((), (), ())
-    return Pairs(np.array(tokens, float), np.array(resemblance, float), np.array(labels, bool))
-
-
-def _proposed(labelled: LabelledSet, config: Config) -> Iterator[tuple[frozenset[Any], int, float]]:
-    names: dict[Signature, Any] = {}
+    mode, names, found = MODES["strict"], dict[Signature, Any](), list[tuple[float, float, bool]]()
     rule = Rule.from_config(config)
     anyhow = replace(rule, resemblance=0.0, allowance=0.0, short_allowance=0.0, min_tokens=MINIMA[0])
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
-        for name, row in watched(labelled.rows.items(), "docs", len(labelled.rows)):
-            document = item_document(row, config)
+        for name, document in labelled.documents(config):
             if document is None or not document.lines:
                 continue
             signature = dedup.sign(document)
             for _, held in dedup.matcher.candidates(document, signature):
+                label = labelled.labels.get(frozenset((name, names[held])))
                 comparison = compare(signature.sketch, held.sketch)
-                if anyhow.accepts(comparison):
-                    yield frozenset((name, names[held])), comparison.tokens, comparison.resemblance
+                if label not in mode.ignored and anyhow.accepts(comparison):
+                    found.append((comparison.tokens, comparison.resemblance, label in mode.right))
             dedup.store.add(signature)
             names[signature] = name
+    tokens, resemblance, right = np.array(found, float).reshape(-1, 3).T
+    return Pairs(tokens, resemblance, right > 0)

@@ -1,1 +1,0 @@
-"""Measure verdicts on labelled sets, and learn thresholds from them."""
