@@ -598,6 +598,13 @@ def test_near_copies_repeat_a_preferred_document_that_is_pending(preferring: Ded
     assert len(preferring) == 1
 
 
+def test_what_was_pending_then_becomes_a_mirror_too(preferring: Deduplicator) -> None:
+    first = claim(preferring, B)
+    assert outcome(committed(preferring, A)) == ("unique", None)
+    first.commit()
+    assert (known(preferring, B).is_copy, known(preferring, B).signature) == (True, known(preferring, A).signature)
+
+
 def test_a_preferred_host_s_document_is_compared_with_those_of_its_host(preferring: Deduplicator) -> None:
     committed(preferring, A)
     assert outcome(committed(preferring, f"{A}?copy")) == ("duplicate", A)

@@ -180,6 +180,15 @@ def test_a_broken_document_is_named(tmp_path: Path, broken: str) -> None:
         Deduplicator.from_config(config)
 
 
+def test_a_label_that_nobody_knows_is_named(tmp_path: Path) -> None:
+    pair = {"a": "http://a.example/1", "b": "http://a.example/2", "label": "diferent"}
+    config = judged(tmp_path, A, B)
+    write(tmp_path / "judged.reviewed" / "docs.jsonl", [{"id": pair[name], "text": "Boats"} for name in "ab"])
+    write(tmp_path / "judged.reviewed" / "pairs.jsonl", [pair])
+    with pytest.raises(ConfigError, match=r"label 'diferent'; allowed are dup, different"):
+        Reviews(config)
+
+
 # Before a fetch, and after one that failed
 
 

@@ -227,6 +227,16 @@ def test_a_damaged_key_costs_a_row_no_other_key(server: Server, open_at: Opens) 
     assert (found, near(backend, 5, 0)) == ({11, 12, 14, 15, 16}, of(row))
 
 
+def test_eviction_is_warned_of(server: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:
+    server.tell("CONFIG", "SET", "maxmemory", "100mb")
+    server.tell("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    backend = open_at(server.address)
+    assert "noeviction" in caplog.text
+    told: dict[str, Any] = backend.describe()
+    assert told["eviction"] == "allkeys-lru"
+    assert told["bytes_server"] > 0
+
+
 def test_very_many_rows_of_one_key_are_deleted(server: Server, open_at: Opens) -> None:
     backend = open_at(server.address)
     rows = [document(n, 7, 100 + n, simhash=3) for n in range(1, 1001)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -316,6 +317,16 @@ def test_index_of_an_older_copy_is_not_taken_for_the_newer_one(filled: Place) ->
     assert verify(filled.address).findings == []
 
 
+def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
+    file = file_of(filled).with_name("half.idx.part")
+    file.write_bytes(b"half")
+    os.utime(file, (1, 1))
+    assert verify(filled.address).findings == []
+    fill_numbered(filled, 200, 100)
+    compact(filled.address)
+    assert not file.exists()
+
+
 # Several processes, and kills
 
 
@@ -398,6 +409,17 @@ def test_a_row_that_is_deleted_while_it_is_written_is_no_news(place: Place) -> N
             assert store.backend.news() == ([], False)
             store.flush()
     assert held(place) == []
+
+
+def test_rows_that_are_deleted_before_they_are_written_leave_nothing(place: Place) -> None:
+    with place.opened() as store:
+        held = store.backend.index  # type: ignore[attr-defined]
+        for number in range(10 * TAIL):
+            document = numbered(number)
+            put(store, document)
+            store.withdraw(document)
+        assert len(held._rows) < 3 * TAIL
+        assert held.levels == []
 
 
 def test_many_pending_documents_are_in_no_level(place: Place) -> None:
