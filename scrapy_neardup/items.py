@@ -213,7 +213,7 @@ class Record:
         """Find the field with the item's own URL, and remove it from the fields."""
         if name := self._url_field(top):
             self.url = self._joined(_only_string(top.pop(name)))
-            self._say(name, "own URL")
+            self.roles.setdefault(name, "own URL")
 
     def _url_field(self, top: Mapping[str, Any]) -> str | None:
         named = self._config.url_field
@@ -246,7 +246,7 @@ class Record:
             title = next(_strings(top[name], self._fetch), "")
             if title and not _is_link(title):
                 self.title = title
-                self._say(name, "title")
+                self.roles.setdefault(name, "title")
                 is_name = plain(name) == "name" and name != self._config.title_field
                 if not is_name and name not in (self._config.fields or ()) and _only_string(top[name]):
                     del top[name]
@@ -276,7 +276,7 @@ class Record:
         if value is None or depth > DEEP:
             return
         if self._is_ignored(path, value):
-            self._say(path, "ignored")
+            self.roles.setdefault(path, "ignored")
         elif isinstance(value, (str, bytes)):
             for text in _strings(value, self._fetch):
                 self._read_string(path, text, facts)
@@ -304,7 +304,7 @@ class Record:
         elif _is_link(text):
             if text not in (self.url, self._fetch.place):  # the page says nothing of the item
                 facts[path] = link_fact(text)
-                self._say(path, "link")
+                self.roles.setdefault(path, "link")
         elif _is_long(text) or ("<" in text and _TEXT.fullmatch(plain(path)) and looks_like_html(text)):
             self._add_text(path, [text])
         else:
@@ -314,11 +314,11 @@ class Record:
     def _add_text(self, path: str, texts: list[str]) -> None:
         if self._config.fields is None or path in self._config.fields:
             self.texts.setdefault(path, []).extend(texts)
-        self._say(path, "text" if path in self.texts else "ignored")
+        self.roles.setdefault(path, "text" if path in self.texts else "ignored")
 
     def _say_fact(self, path: str, value: object) -> None:
         self._values.setdefault(path, value)
-        self._say(path, "fact")
+        self.roles.setdefault(path, "fact")
 
     def _read_list(self, path: str, values: list[Any], facts: dict[str, Fact], depth: int) -> None:
         """Add a list: a text if it has paragraphs, the value if it has only one, else a fact."""
@@ -371,9 +371,6 @@ class Record:
         named = [path for path in shorts if _TEXT.fullmatch(plain(path.rpartition(".")[2]))]
         said = [path for path, text in shorts.items() if _is_sentence(text) or (len(text) >= SHORT and " " in text)]
         return max(named or said, key=lambda path: len(shorts[path]), default=None)
-
-    def _say(self, path: str, role: str) -> None:
-        self.roles.setdefault(path, role)
 
 
 _SAID = {

@@ -12,7 +12,7 @@ from helpers import edited, text
 from redis_server import server
 from tiers import slow
 
-from scrapy_neardup import Deduplicator, Document, Verdict
+from scrapy_neardup import Claim, Deduplicator, Document, Verdict
 
 HOSTS = ("one.example", "two.example", "three.example")
 
@@ -43,11 +43,19 @@ def decide(
     found: list[Verdict] = []
     while documents:
         size = next(sizes)
-        for claim in dedup.claim_all(documents[:size]):
+        dedup.foresee(documents[:size])
+        for document in documents[:size]:
+            claim = dedup.claim(document)
             found.append(claim.verdict)
             claim.withdraw() if source.random() < 0.15 else claim.commit()
         documents = documents[size:]
     return found
+
+
+def committed(dedup: Deduplicator, document: Document) -> Claim:
+    claim = dedup.claim(document)
+    claim.commit()
+    return claim
 
 
 def states(dedup: Deduplicator, documents: list[Document]) -> list[object]:
@@ -91,11 +99,26 @@ def test_batches_decide_as_one_after_another(opened: Open, seed: int) -> None:
     assert sum(verdict.status != "unique" for verdict in batches) > 50
 
 
+@pytest.mark.parametrize("seed", [1, 2, *slow(*range(3, 13))])
+def test_batches_are_committed_as_one_after_another(opened: Open, seed: int) -> None:
+    new = (Document(f"http://{HOSTS[n % 3]}/new/{n}", text(seed * 1000 + 500 + n, 60), f"New {n}") for n in range(300))
+    documents = [each for pair in zip(life(seed, 300), new, strict=True) for each in pair]
+    alone, together = opened(), opened()
+    one_by_one = [committed(alone, each) for each in documents]
+    source, batches = random.Random(seed), list[Claim]()
+    while len(batches) < len(documents):
+        batches += together.decide(documents[len(batches) : len(batches) + source.randint(1, 60)])
+    assert [claim.verdict.tag() for claim in batches] == [claim.verdict.tag() for claim in one_by_one]
+    assert {claim.state for claim in batches} == {"committed"}
+    assert states(together, documents) == states(alone, documents)
+    assert len(together) == len(alone)
+
+
 def test_a_claim_between_those_of_a_batch_is_seen(opened: Open) -> None:
     dedup = opened()
     first, second, other = (Document(text=text(number), url=f"http://one.example/{number}") for number in range(3))
     copy = Document(text=text(1), url="http://two.example/1")
-    claims = dedup.claim_all([first, second, other])
-    next(claims).commit()
+    dedup.foresee([first, second, other])
+    dedup.claim(first).commit()
     dedup.claim(copy).commit()
-    assert [claim.verdict.duplicate_of for claim in claims] == [copy.url, None]
+    assert [dedup.claim(each).verdict.duplicate_of for each in (second, other)] == [copy.url, None]

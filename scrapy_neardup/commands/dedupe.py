@@ -16,9 +16,7 @@ from ..deduplicator import Claim, Deduplicator
 from ..detectors.processes import ProcessError, Signed, Signer, signed
 from ..feeds import FORMATS, FeedError, Feeds, Row, json_text, row_id, writing, writing_rows
 from ..feeds.formats import Warc
-from ..fingerprints.hashes import hash_bytes
 from ..settings import Config
-from ..signature import Signature
 from ..stats import plural
 from . import answer, options
 
@@ -120,15 +118,15 @@ class Job:
         self._output = output
         self._report = report
         self._id_field = id_field
-        self._ids: dict[int, Any] = {}
-        """The ids of kept rows by the hash of the held document, so that documents need not stay in memory.
+        self._ids: dict[str, Any] = {}
+        """The ids of kept rows by the id of the held document.
 
         It has only rows that repeat a document held before these feeds, and rows with another id than their URL."""
 
     def take(self, rows: Sequence[Row], made: Signed) -> None:
         """Decide on a batch of rows."""
         documents, records = made
-        claims = self._dedup.claim_all([*filter(None, documents)], records)
+        claims = iter(self._dedup.decide([*filter(None, documents)], records))
         for row, document in zip(rows, documents, strict=True):
             self.rows += 1
             if document is None or self._is_kept(row, next(claims)):
@@ -141,14 +139,13 @@ class Job:
         self.documents += claim.signature.head.tokens > 0
         self.located += claim.signature.url is not None
         self._nowhere += claim.signature.url is None and bool(claim.signature.facts)
-        claim.commit()
         if claim.match and self._is_dropped(claim):
             self._write_report(name, claim)
             return False
         if claim.match:
-            self._ids.setdefault(_hashed(claim.match.signature), name)
+            self._ids.setdefault(claim.match.signature.id, name)
         elif self._report and name != claim.signature.url:
-            self._ids[_hashed(claim.signature)] = name
+            self._ids[claim.signature.id] = name
         return True
 
     def outcome(self) -> dict[str, int]:
@@ -180,16 +177,11 @@ class Job:
         if claim.verdict.status != "revisit" or self._config.revisit != "keep":
             return True
         held, store = claim.match.signature, self._dedup.store
-        return store.run_of(held) == store.run or _hashed(held) in self._ids
+        return store.run_of(held) == store.run or held.id in self._ids
 
     def _write_report(self, name: Any, claim: Claim) -> None:
         if self._report and claim.match:
             verdict = claim.verdict.tag()
-            original = self._ids.get(_hashed(claim.match.signature), verdict["duplicate_of"])
+            original = self._ids.get(claim.match.signature.id, verdict["duplicate_of"])
             entry = {"id": name, **verdict, "duplicate_of": original}
             self._report.write(f"{json_text(entry)}\n".encode())
-
-
-def _hashed(signature: Signature) -> int:
-    """Return a hash that identifies a held document: no two of them have the same URL, sketch and facts."""
-    return hash_bytes(signature.record + repr(signature.url).encode())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 
 from scrapy import Request, exceptions
 from scrapy.crawler import Crawler
@@ -12,7 +11,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.internet import error as twisted_error
 
-from ..mirrors.advice import REDIRECT, STOP, Advice, Alternative, Mirrors
+from ..mirrors.advice import REDIRECT, STOP, Advice, Mirrors
 from . import request_skipped, tickets
 from .extension import NearDup
 
@@ -157,9 +156,9 @@ class MirrorMiddleware:
     async def _rescued(self, request: Request, ticket: tickets.Ticket) -> Request | None:
         dead, tried = ticket.dead_link or request.url, [*ticket.tried, ticket.url]
         seen, others = await self.neardup.ask(self._others, dead, tried) or (0.0, [])
-        for url in (other.url for other in others if len(tried) <= MOST_TRIED and not self._tickets.is_gone(other.url)):
+        for url in others if len(tried) <= MOST_TRIED else ():
             copy = tickets.detour(request, url, tickets.DEAD_LINK, dead, tried)
-            if self._may_follow(copy, dead):
+            if not self._tickets.is_gone(url) and self._may_follow(copy, dead):
                 return copy
         for adviser in self.neardup.advisers if seen else ():
             made = None
@@ -170,7 +169,7 @@ class MirrorMiddleware:
                 return made
         return None
 
-    def _others(self, url: str, tried: list[str]) -> tuple[float, Iterable[Alternative]]:
+    def _others(self, url: str, tried: list[str]) -> tuple[float, list[str]]:
         """Return the time of the last visit of a dead URL with held content, else 0, and other URLs with its content.
 
         Return nothing if this run has the content already.
@@ -178,8 +177,9 @@ class MirrorMiddleware:
         dedup = self.neardup.dedup
         link = dedup.store.resolve(url)
         if link and link.signature and dedup.deliveries.is_delivered(link.signature):
-            return 0.0, ()
-        return link.seen if link and link.signature else 0.0, list(self._mirrors.alternatives(url, tried))
+            return 0.0, []
+        others = [other.url for other in self._mirrors.alternatives(url, tried)]
+        return link.seen if link and link.signature else 0.0, others
 
     def _may_follow(self, request: Request, origin: str) -> bool:
         """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""

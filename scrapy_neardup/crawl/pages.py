@@ -54,9 +54,10 @@ _NO_OUTCOME = (
 
 
 class Page:
-    """The outcome of one response. It refers neither to the response nor to its request, so that all are freed."""
+    """The outcome of one response, to which it refers only weakly, so that the response is freed."""
 
     def __init__(self, response: Response) -> None:
+        self._response = ref(response)
         request = response.request
         assert request  # as Scrapy sets it before the callback
         self.ticket = Ticket.of(request)
@@ -65,7 +66,6 @@ class Page:
         self.gives_many = False  # several documents, so that the URL is linked to none of them
         self.is_unheld = False  # had content that is not held, so that its URLs are fetched again
         self.given: set[Signature] = set()  # the documents so far
-        self.fetched: Fetch | None = None  # the fetch of the items, once it is made
         before, reasons = redirects(request)
         # The URL of the response and the URLs that redirected to it, last redirect first.
         self.all_urls = (response.url, *reversed(before))
@@ -73,6 +73,11 @@ class Page:
         # A URL that returned a login page, an error page or a temporary redirect may return something else next time.
         is_lasting = all(reason in (301, 308) for reason in reasons)
         self._loose = self.urls if response.status >= 300 else () if is_lasting else self.urls[1:]
+
+    @property
+    def response(self) -> Response | None:
+        """The response, while it is there."""
+        return self._response()
 
     def has(self, document: Document) -> bool:
         """Return whether a document has the URL of this page, or one that redirected to it."""
@@ -117,8 +122,8 @@ def _tree(response: Response) -> Tree | None:
 class ItemInHand:
     """An item on its way through the pipelines."""
 
-    response: Response | None
     page: Page | None
+    """The page that gave the item; None if it is unknown."""
     outer: ItemInHand | None
     """The item that a pipeline was processing when that pipeline sent this item."""
     lost: deque[Claim]
@@ -160,9 +165,9 @@ class Pages:
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
         self._dedup = neardup.dedup
-        self._pages: WeakKeyDictionary[Response, Page] = WeakKeyDictionary()
-        # The response of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
-        self._origins: LocalCache[int, tuple[Any, ref[Response]]] = LocalCache(MOST)
+        # The page of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
+        self._origins: LocalCache[int, tuple[Any, Page]] = LocalCache(MOST)
+        self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
         self._lost: deque[Claim] = deque()
         # Documents of items that passed while the store did not answer, with their pages.
         self.late: deque[tuple[Document, Page | None]] = deque()
@@ -180,22 +185,14 @@ class Pages:
 
     # Following an item
 
-    def page(self, response: Response) -> Page:
-        """Return the page of a response."""
-        page = self._pages.get(response)
-        if page is None:
-            page = self._pages[response] = Page(response)
-        return page
-
-    def note_origin(self, item: Any, response: Response) -> None:
-        """Note the response of an item."""
-        self._origins[id(item)] = item, ref(response)
+    def note_origin(self, item: Any, page: Page) -> None:
+        """Note the page of an item."""
+        self._origins[id(item)] = item, page
 
     def begin(self, item: Any) -> ItemInHand:
         """Begin to follow an item in this context."""
-        _, origin = self._origins.pop(id(item), (None, None))
-        response = origin() if origin else None
-        begun = ItemInHand(response, self.page(response) if response else None, _current(), self._lost)
+        _, page = self._origins.pop(id(item), (None, None))
+        begun = ItemInHand(page, _current(), self._lost)
         _in_hand.set(begun)
         # The context can outlive the item, if a pipeline started something in it, such as a connection pool.
         with suppress(RuntimeError):  # no asyncio
@@ -211,14 +208,13 @@ class Pages:
         taken.is_judged = True
         return taken
 
-    def fetch(self, item: ItemInHand) -> Fetch:
-        """Return the fetch of an item; an empty one if it is unknown."""
-        page = item.page
-        if page is None or item.response is None:
+    def fetch(self, page: Page | None) -> Fetch:
+        """Return the fetch of a page's items; an empty one if the page is unknown."""
+        if page is None or (response := page.response) is None:
             return Fetch()
-        if page.fetched is None:
-            page.fetched = page.fetch(item.response, Clock(self._dedup.deliveries.started, time.time()))
-        return page.fetched
+        if response not in self._fetches:
+            self._fetches[response] = page.fetch(response, Clock(self._dedup.deliveries.started, time.time()))
+        return self._fetches[response]
 
     # The outcome of an item
 
@@ -240,12 +236,11 @@ class Pages:
     def _ended(self, response: Response | None) -> ItemInHand | None:
         """Return the state of a signal's item, and mark the item as ended; None if the item is not followed."""
         item = _current()
-        if item is None or item.response not in (None, response):
+        if item is None or (item.page and item.page.response is not response):
             return None
         item.has_ended = True
-        if item.response is None and isinstance(response, Response):
+        if item.page is None and isinstance(response, Response):
             self._warn(_NO_ORIGIN)
-        item.response = None  # a context may outlive its item
         return item
 
     def _warn(self, message: str) -> None:
@@ -288,8 +283,6 @@ class Pages:
 
     def _take_in_later(self, document: Document, page: Page | None) -> None:
         """Remember a document without a verdict, to claim it later. Drop the oldest if the texts exceed `MOST_LATE`."""
-        if page:
-            page.fetched = None  # the parsed page
         self.late.append((replace(document), page))  # a copy without the computed fields
         self._late_size += len(document.text)
         while self._late_size > MOST_LATE:

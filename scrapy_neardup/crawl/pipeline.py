@@ -62,13 +62,13 @@ class ItemOrigins:
         return cls(NearDup.from_crawler(crawler).pages)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        first, count = None, 0
+        page, first, count = Page(response), None, 0
         try:
             async for output in result:
                 if isinstance(output, Request):
                     disown(output)
                 elif output is not None:
-                    self._pages.note_origin(output, response)
+                    self._pages.note_origin(output, page)
                     count += 1
                     if count == 1:
                         first = output
@@ -81,7 +81,7 @@ class ItemOrigins:
                 yield first
             raise
         if count == 1:
-            self._pages.page(response).gives_one = True
+            page.gives_one = True
             yield first
 
     def process_item(self, item: Any) -> Any:
@@ -118,7 +118,7 @@ class NearDupPipeline:
     async def process_item(self, item: Any) -> Any:
         in_hand, claim = self._pages.take(item), None
         try:
-            document = await self._document(item, in_hand)
+            document = await self._document(item, in_hand.page)
             if document and (document.has_tokens or document.site):
                 claim = await self._claim(document, in_hand)
             else:
@@ -130,14 +130,15 @@ class NearDupPipeline:
             self._pages.fetch_again(in_hand.page)
             logger.exception("An item passes without a verdict", extra={"item": item})
             return item
-        self._send(item_judged, item=item, document=document, claim=claim, response=in_hand.response)
+        response = in_hand.page and in_hand.page.response
+        self._send(item_judged, item=item, document=document, claim=claim, response=response)
         if claim:
             self._count(claim)
             self._act(item, in_hand, claim)
         return item
 
-    async def _document(self, item: Any, in_hand: ItemInHand) -> Document | None:
-        record = Record.of(item, self._config, self._pages.fetch(in_hand))
+    async def _document(self, item: Any, page: Page | None) -> Document | None:
+        record = Record.of(item, self._config, self._pages.fetch(page))
         if record is None:
             return None
         if type(item) not in self._told:

@@ -205,11 +205,7 @@ def keys_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:
 
 def index_keys(record: bytes, head: Head) -> array[int]:
     """Return the keys of all detectors, each once."""
-    keys = dict.fromkeys((head.digest, head.identity, *unpack_from(f"<{head.keys}Q", record, HEAD.size)))
-    for name, values in _own(record, head) if head.own else ():
-        keys |= dict.fromkeys(keys_of(name, values))
-    keys.pop(0, None)
-    return array("Q", keys)
+    return array("Q", {key: None for keys in keys_in(record, head).values() for key in keys})
 
 
 def fingerprints_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:

@@ -144,8 +144,7 @@ class RowIndex:
         """Set the newest rows, which are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
-        self._first: dict[int, int] = {}  # the first place of each key, and others, which are few
-        self._others: dict[int, list[int]] = {}
+        self._newest: dict[int, list[int]] = {}  # the places of each key
         self._simhashes, self._near = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
@@ -184,15 +183,12 @@ class RowIndex:
             far = np.bitwise_count(np.frombuffer(self._simhashes, np.uint64) ^ np.uint64(simhash))
             for at in (far <= distance).nonzero()[0].tolist():
                 found.near[self._near[at]] = int(far[at])
-        for key in filter(self._first.__contains__, keys):
-            found.keys[key] = [*found.keys.get(key, ()), *self._in_tail(key)]
-
-    def _in_tail(self, key: int) -> Sequence[int]:
-        return (self._first[key], *self._others.get(key, ())) if key in self._first else ()
+        for key in filter(self._newest.__contains__, keys):
+            found.keys[key] = found.keys.get(key, []) + self._newest[key]
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
-        return len(self._in_tail(key)) + sum([level.count(key) for level in self.levels])
+        return len(self._newest.get(key, ())) + sum([level.count(key) for level in self.levels])
 
     # The newest rows
 
@@ -203,8 +199,7 @@ class RowIndex:
         self._removed.discard(place)
         self._rows.append((place, keys, simhash))
         for key in keys:
-            if self._first.setdefault(key, place) != place and place not in self._others.setdefault(key, [])[-1:]:
-                self._others[key].append(place)
+            self._newest.setdefault(key, []).append(place)
         if simhash is not None:
             self._simhashes.append(simhash)
             self._near.append(place)

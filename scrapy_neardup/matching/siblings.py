@@ -43,7 +43,7 @@ _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 
 def title_words(title: str) -> Words:
     """Return the words of a title in lower case. Each Chinese or Japanese character, and each operator, is a word."""
-    return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).lower()))
+    return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).lower())) if title else ()
 
 
 @cache
@@ -121,7 +121,7 @@ class Page:
         self.document = document
         self.signature = signature
         self.others = others
-        self.codes = _codes(signature.sketch)
+        self.codes = _codes(signature)
         self._pairs: dict[Signature, Pair] = {}
         self._bins: dict[str, npt.NDArray[np.intp]] = {}
 
@@ -177,7 +177,7 @@ class Pair:
         self._page = page
         self._later = page.signature
         self._earlier = earlier
-        self._earlier_codes = _codes(earlier.sketch)
+        self._earlier_codes = _codes(earlier)
         url = page.document.url or ""
         self.is_of_one_host = host(url) == host(earlier.url or "") != ""
 
@@ -234,8 +234,7 @@ class Pair:
 
     def _passages_apart(self) -> Iterator[str]:
         words = max(1, self._later.sketch.tokens)
-        earlier, later = self._earlier.sketch, self._later.sketch
-        added, lost = _lacking(earlier, later), _lacking(later, earlier)
+        added, lost = _lacking(self._earlier.sketch, self._later.sketch)
         is_doubted = min(added, lost) > SOME and self.is_of_one_host and self._titles_say_nothing
         if added <= max(SOME, MUCH / words) and min(added, lost) <= PART and not is_doubted:  # most near copies
             return
@@ -406,11 +405,15 @@ def _place(signature: Signature) -> Place:
     return signature.url or "", signature.title
 
 
-def _lacking(a: Sketch, b: Sketch) -> float:
-    """Return the share of the shingles of `b` that `a` lacks: 1 - its containment (Broder et al. 1997, section 2)."""
+def _lacking(a: Sketch, b: Sketch) -> tuple[float, float]:
+    """Return the shares of the shingles that one of two texts has, and the other lacks: of `b`, and of `a`.
+
+    Each is 1 - its containment (Broder et al. 1997, section 2).
+    """
     shared = resemblance(a, b)
-    return 1 - shared * (a.shingles + b.shingles) / (1 + shared) / max(1, b.shingles)
+    common = shared * (a.shingles + b.shingles) / (1 + shared)
+    return 1 - common / max(1, b.shingles), 1 - common / max(1, a.shingles)
 
 
-def _codes(sketch: Sketch) -> Codes:
-    return np.frombuffer(sketch.codes, np.uint8)
+def _codes(signature: Signature) -> Codes:
+    return np.frombuffer(signature.head.codes, np.uint8)

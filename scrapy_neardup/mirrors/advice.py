@@ -213,10 +213,10 @@ class Mirrors:
 
         It needs some `SHORT` tokens for each path. Mirrors have one path. Any other may serve its real text next time.
         """
-        if document.id not in self._placeholders:
+        least = min(MANY, max(2, 1 + round(document.sketch.tokens / SHORT)))
+        if document.id not in self._placeholders and self._store.urls.at_most(document) >= least:
             links = self._store.visits(document, MAX_COPIES)
-            paths = {parts[2:] for link in links if (parts := parts_of(link.url))}
-            if len(paths) >= min(MANY, max(2, 1 + round(document.sketch.tokens / SHORT))):
+            if len({parts[2:] for link in links if (parts := parts_of(link.url))}) >= least:
                 self._placeholders.add(document.id)
         return document.id in self._placeholders
 

@@ -418,11 +418,12 @@ static PyObject *own(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const char *codes, *others;
     Py_ssize_t size, all;
-    if (!PyArg_ParseTuple(args, "y#y#", &codes, &size, &others, &all))
+    if (!PyArg_ParseTuple(args, "y#y#", &codes, &size, &others, &all) ||
+        ((size == 0 || all % size) && !fail("the sketches differ in length")))
         return NULL;
     PyObject *made = PyBytes_FromStringAndSize(codes, size);
     char *out = made ? PyBytes_AsString(made) : NULL;
-    for (; out && size && all >= size; all -= size, others += size)
+    for (; out && all; all -= size, others += size)
         for (Py_ssize_t i = 0; i < size; i++)
             out[i] = others[i] == codes[i] ? 0 : out[i];
     return made;

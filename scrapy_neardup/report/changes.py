@@ -145,7 +145,7 @@ class _Visits:
             self.delivered.add(id)
         else:
             self._delivered_before[id] = max(visit.seen, self._delivered_before.get(id, 0.0))
-        if visit.name or not (visit.firm or self._is_listed(document)):
+        if visit.name or not (visit.firm or visit.url == document.url or self._is_listed(document)):
             return
         if visit.url == document.url and not visit.is_copy:
             self.own.add(id)

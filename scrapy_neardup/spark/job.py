@@ -248,8 +248,7 @@ class Worker:
             dedup = Deduplicator(store, signer.detectors, config)
             for batch in self._signed(members, signer):
                 _, documents, records = zip(*batch, strict=True)
-                for (row, _, _), claim in zip(batch, dedup.claim_all(documents, records), strict=True):
-                    claim.commit()
+                for (row, _, _), claim in zip(batch, dedup.decide(documents, records), strict=True):
                     name = row_id(row, self.id_field, self.config.url_field)
                     if claim.match:
                         verdict = {**claim.verdict.tag(), "duplicate_of": ids[claim.match.signature]}

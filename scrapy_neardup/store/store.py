@@ -241,6 +241,18 @@ class Store:
         keys, simhash = entry.postings
         return Entry(entry.key, signature, Postings(keys + array("Q", [records.index_key("host", name)]), simhash))
 
+    def is_alone(self, signature: Signature) -> bool:
+        """Return whether it is foreseen that a document has no candidates. A server, or an index in RAM, may have new
+        ones."""
+        found = self._foreseen.get(signature)
+        return found is not None and not (found.rows or found.near or self.lookup.own or self.is_remote)
+
+    def insert(self, signature: Signature, visit: Visit | None = None) -> None:
+        """Commit a new document that is not pending, as `commit` does."""
+        del self._foreseen[signature]
+        self._keep_pending(signature, self.entry(signature))
+        self.commit(signature, visit)
+
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all its visits."""
         if signature in self._gone or not signature.id:

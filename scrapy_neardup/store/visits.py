@@ -92,6 +92,10 @@ class Visits:
         visits = self._complete(self._to(document, most).values())
         return sorted((visit for visit in visits if visit.shown), key=attrgetter("seen"))
 
+    def at_most(self, document: Signature) -> int:
+        """Return a number that the visits of a document do not exceed, without reading them."""
+        return 1 + sum(self._backend.count(index_key(name, document.id)) for name in ("links", "mirrors"))
+
     def _to(self, document: Signature, most: int = MANY) -> dict[str, Visit]:
         """Return the visits of a document by key."""
         keys = index_key("links", document.id), index_key("mirrors", document.id)

@@ -66,29 +66,31 @@ local function replace(name, list)
   if is_string and list ~= '' then call('SET', root .. name, list) else call('DEL', root .. name) end
 end
 
--- Returns the position of an entry in a list, or nil.
-local function find(list, entry)
-  local at = string.find(list, entry, 1, true)
+-- Returns the position of an entry in a list, at or after another position, or nil.
+local function find(list, entry, from)
+  local at = string.find(list, entry, from, true)
   while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
   return at
 end
 
-local cuts = {} -- the entries to remove from a list, by list and entry, so that it is written once for all of them
+local cuts = {} -- by list, the entries to remove, so that the list is written once for all of them
 
 local function cut(name, entry)
   cuts[name] = cuts[name] or {}
-  cuts[name][entry] = #entry
+  cuts[name][#cuts[name] + 1] = entry
 end
 
--- Removes from a list the entries that are to be removed.
+-- Removes from a list the entries that are to be removed. It is fast if they come in the order of the list.
 local function settle(name)
   local list, gone, kept, from = read(name), cuts[name], {}, 1
-  local _, size = next(gone)
   cuts[name] = nil
-  for at = 1, #list, size do
-    if gone[sub(list, at, at + size - 1)] then
-      kept[#kept + 1], from = sub(list, from, at - 1), at + size
+  for _, entry in ipairs(gone) do
+    local at = find(list, entry, from)
+    if not at and from > 1 then
+      list, kept, from = concat(kept) .. sub(list, from), {}, 1
+      at = find(list, entry, 1)
     end
+    if at then kept[#kept + 1], from = sub(list, from, at - 1), at + #entry end
   end
   replace(name, concat(kept) .. sub(list, from))
 end
@@ -250,7 +252,7 @@ function requests.places(key) return read('k' .. sub(key, 1, 6)) end
 -- Returns 1 if a row is missing in one of its lists.
 function requests.lacks(...)
   local missing = 0
-  each_list(function(name, entry) missing = find(read(name), entry) and missing or 1 end, ...)
+  each_list(function(name, entry) missing = find(read(name), entry, 1) and missing or 1 end, ...)
   return damage and 1 or missing
 end
 
