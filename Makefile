@@ -20,8 +20,9 @@ fleet: $(VENV)/for-fleet
 docs: $(VENV)/for-docs
 	$(BIN)/mkdocs build --strict
 
+# A file's tests share a worker, and so what one of them makes for all.
 test: $(VENV)/for-test
-	$(PYTEST) --dist worksteal
+	$(PYTEST) --dist loadfile
 
 # The quick tests first, then the slow ones. Tests of one group share a worker, and so a browser or Spark.
 test-all: $(VENV)/for-dev test

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 
 from scrapy import Request
@@ -53,3 +54,13 @@ class ByPath(Adviser):
 
     def skipped(self, request: Request) -> None:
         logger.info("skipped %s", request.url)
+
+
+class LeftAlone(ByPath):
+    """Keeps nothing of the crawl, which nobody else may hold by then."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ByPath:
+        made = super().from_crawler(crawler)
+        gc.collect()
+        return made

@@ -60,11 +60,16 @@ def ids(path: Path, field: str = "id") -> list[str]:
 
 def refused(folder: Path, *arguments: str) -> str:
     """Return the one line on stderr."""
-    before = sorted(os.listdir(folder))
+    before = listed(folder)
     made = neardup(folder, *arguments)
     assert made.returncode == 2, made.stdout + made.stderr
     assert made.stdout == ""
     assert made.stderr.count("\n") == 1, made.stderr
     assert made.stderr.startswith(("scrapy neardup", "usage: scrapy neardup"))
-    assert sorted(os.listdir(folder)) == before
+    assert listed(folder) == before
     return made.stderr
+
+
+def listed(folder: Path) -> list[str]:
+    """Return the names in a folder, without what Python compiled."""
+    return sorted({*os.listdir(folder)} - {"__pycache__"})

@@ -29,7 +29,8 @@ from types import ModuleType
 from typing import Any, TextIO
 
 HERE = Path(__file__).parent
-MODULES = ("scrapy.cmdline", "scrapy.core.engine", "scrapy.dupefilters", "scrapy.pqueues", "scrapy.statscollectors")
+MODULES = ("scrapy.cmdline", "scrapy.core.engine", "scrapy.dupefilters", "scrapy.logformatter", "scrapy.pqueues")
+MODULES += ("scrapy.squeues", "scrapy.statscollectors")
 
 
 class Forks:
@@ -57,7 +58,9 @@ class Forks:
         return Talk(self, pid, errors, open(writer, "w", buffering=1), open(reader))
 
     def ask(self, *request: Any) -> Any:
-        self._process = self._process or started()
+        if self._process is None:
+            self._process = started()
+            atexit.register(self._process.communicate)  # which ends it
         assert self._process.stdin
         assert self._process.stdout
         print(json.dumps(request), file=self._process.stdin, flush=True)
@@ -168,14 +171,18 @@ def import_all() -> None:
 
 def load_tables() -> None:
     """Load the words and tables that documents are compared by, which take half the time of a small crawl."""
+    from scrapy.http import HtmlResponse
+
     from scrapy_neardup import Deduplicator, Document
     from scrapy_neardup.papers import dwdcs
 
     dwdcs.builtin()
-    with Deduplicator.open() as dedup:
+    with tempfile.TemporaryDirectory() as folder, Deduplicator.open(f"{folder}/store.sqlite") as dedup:
         for host in "ab":
             text = " ".join(f"鹤 crane {number}" for number in range(100))
             dedup.claim(Document(f"http://{host}.example/", f"{text} {host}", f"Crane {host}")).commit()
+    page = HtmlResponse("http://a.example/", body=b"<html><title>Crane</title><p class=a>A crane.</p></html>")
+    page.css("p.a::text").getall(), page.css("a::attr(href)").getall()
 
 
 def import_defaults() -> None:

@@ -12,8 +12,7 @@ from redis_server import Server
 from store_kinds import ROOT
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.store import Store, StoreError, open_store
-from scrapy_neardup.store.redis.backend import RedisBackend
+from scrapy_neardup.store import StoreError, open_store
 from scrapy_neardup.store.redis.connection import Server as Namespace
 
 
@@ -34,11 +33,6 @@ def keep_all(dedup: Deduplicator, documents: Iterable[Document]) -> list[str]:
         statuses.append(claim.verdict.status)
     dedup.flush()
     return statuses
-
-
-def backend_of(store: Store) -> RedisBackend:
-    assert isinstance(store.backend, RedisBackend)
-    return store.backend
 
 
 def pending(server: Server) -> int:

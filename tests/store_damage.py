@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -23,10 +23,10 @@ COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a level of
 Files = dict[str, bytes]
 
 
-def make(path: Path) -> None:
+def make(path: Path, counts: Sequence[int] = COUNTS) -> None:
     """Make a store with an index of two files, in which later runs repeat and forget what earlier ones brought."""
     sizes = row_index.TAIL, stored_index.LEAST
-    for run, count in enumerate(COUNTS):
+    for run, count in enumerate(counts):
         row_index.TAIL = stored_index.LEAST = 1  # makes a file of what came before
         with closing(open_store(str(path), detectors())) as store:
             row_index.TAIL, stored_index.LEAST = sizes

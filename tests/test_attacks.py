@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from life import publish
 from site_server import Page, Site, article, html
+from tiers import slow, some
 
 from scrapy_neardup import Deduplicator, Document
 
@@ -73,7 +74,7 @@ def test_a_copy_that_redirects_out_of_the_allowed_domains_is_not_followed(crawl,
     assert "http://elsewhere.example/1.html" not in internet.requests
 
 
-@pytest.mark.parametrize("meta", [{}, {"dont_obey_robotstxt": True}])
+@pytest.mark.parametrize("meta", [{"dont_obey_robotstxt": True}, *slow({})])
 def test_the_robots_txt_of_the_other_host_is_asked_whatever_the_request_may_do_on_its_own(crawl, a, b, meta):
     a.pages |= {"/robots.txt": Page("User-agent: *\nDisallow: /"), "/1.html": Page(html(article(1)))}
     hold(crawl, f"{b.url}/1.html", f"{a.url}/1.html")
@@ -98,32 +99,24 @@ def test_items_with_values_that_nobody_can_write_are_judged_like_others(crawl, a
 # Copycats
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_what_a_copycat_had_first_comes_from_the_original_once_the_copycat_shows_something_else(life, a, b):
     original, copycat = publish(a, {"/1.html": 1, "/2.html": 2}), publish(b, {"/x.html": 1})
-    starts, slow = [copycat, original], {"CONCURRENT_REQUESTS": 1}
-    first = life.day({1, 2}, starts, slow)
+    starts, one = [copycat, original], {"CONCURRENT_REQUESTS": 1}
+    first = life.day({1, 2}, starts, one)
     assert f"{b.url}/x.html" in first.urls
-    life.day({1, 2}, starts, slow)
+    life.day({1, 2}, starts, one)
     publish(b, {"/x.html": 66})
-    then = life.day({1, 2, 66}, starts, slow, gives={f"{b.url}/x.html": 66})
+    then = life.day({1, 2, 66}, starts, one, gives={f"{b.url}/x.html": 66})
     assert life.revisit == "drop" or f"{a.url}/1.html" in then.urls
     for number in (67, 68):  # spam from then on
         publish(b, {"/x.html": number})
-        life.day({1, 2, number}, starts, slow, gives={f"{b.url}/x.html": number})
+        life.day({1, 2, number}, starts, one, gives={f"{b.url}/x.html": number})
     b.dead_status = 404
-    life.day({1, 2}, starts, slow)
+    life.day({1, 2}, starts, one)
 
 
-def test_a_preferred_original_and_what_it_links_to_are_kept_whoever_copies_it(crawl, a, b):
-    settings = {"CONCURRENT_REQUESTS": 1, "NEARDUP_PREFERRED_HOSTS": ["127.0.0.1"]}
-    starts = [publish(b, {"/x.html": 1}), f"{a.url}/"]
-    a.pages = {"/": Page(html("", links=("/1.html",))), "/2.html": Page(html(article(2)))}
-    for links in (("/2.html",), ("/2.html",), ("/2.html", "/3.html")):
-        a.pages |= {"/1.html": Page(html(article(1), links=links)), "/3.html": Page(html(article(3)))}
-        result = crawl("SiteSpider", settings, urls=starts, start=True)
-        assert {f"{a.url}{path}" for path in ("/1.html", *links)} <= {*result.urls}
-
-
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_links_of_an_original_are_followed_though_a_copycat_came_first(life, a, b):
     starts = [publish(b, {"/x.html": 1}), f"{a.url}/"]
     a.pages = {"/": Page(html("", links=("/1.html",))), "/2.html": Page(html(article(2)))}
@@ -170,7 +163,7 @@ def with_an_innocent_name(innocent, evil, number):
 SHOWS = as_copies, under_a_prefix, as_other_files, as_its_own_canonical_pages, as_redirects, with_an_innocent_name
 
 
-@pytest.mark.parametrize("shows", SHOWS)
+@pytest.mark.parametrize("shows", some(SHOWS, as_copies))
 def test_no_host_that_comes_later_hides_pages_of_an_innocent_one(crawl, a, b, shows):
     a.pages = {f"/{number}.html": Page(html(article(number))) for number in ALL}
     innocent = [f"{a.url}/{number}.html" for number in ALL]
@@ -189,6 +182,7 @@ def test_no_host_that_comes_later_hides_pages_of_an_innocent_one(crawl, a, b, sh
         assert settings.get("NEARDUP_REVISIT") or sorted(result.urls) == sorted(innocent)
 
 
+@pytest.mark.slow
 def test_who_came_first_hides_new_pages_only_until_a_recheck(crawl, a, b):
     """What is not promised, and what limits it: a copycat of a whole site that is crawled before the site."""
     for number in ALL:

@@ -155,19 +155,6 @@ def test_rows_of_all_kinds_are_got_and_scanned(place: Place) -> None:
     )
 
 
-def test_scan_goes_by_run_and_number(place: Place) -> None:
-    backend = place.begun("b")
-    assert backend.hold_run("a")
-    rows = [document(n, n, run="b") for n in (1, 2, 700, 1200)]
-    other = [document(n, n, run="a") for n in (1, 3)]
-    backend.write(rows)
-    backend.write(other)
-    assert sorted(keys_of(backend.scan("document"))) == sorted(of(*other, *rows))
-    assert keys_of(backend.scan("document", "b")) == of(*rows)
-    assert keys_of(backend.scan("document", "c")) == []
-    assert keys_of(backend.scan("visit")) == []
-
-
 def test_deleted_rows_are_neither_got_nor_found(place: Place) -> None:
     backend = place.begun()
     one, two = document(1, 11, 12, simhash=5), document(2, 11, simhash=5)
@@ -284,17 +271,6 @@ def test_key_and_simhash_at_their_limits(place: Place) -> None:
 # Written again
 
 
-def test_repeated_writes_change_nothing(place: Place) -> None:
-    backend = place.begun()
-    rows = [document(n, 7, 100 + n, simhash=n) for n in range(1, 21)]
-    for _ in range(3):
-        backend.write(rows)
-        backend.flush(wait=True)
-    assert keys_of(backend.scan("document")) == of(*rows)
-    assert sorted(set(find(backend, 7, 60))) == of(*rows)
-    assert find(backend, 105, 1) == [rows[4].key]
-
-
 def test_row_that_is_replaced(place: Place) -> None:
     backend = place.begun()
     backend.write([document(1, 11, simhash=3), document(2, 11)])
@@ -308,39 +284,7 @@ def test_row_that_is_replaced(place: Place) -> None:
     assert find(backend, 12) == [new.key]
 
 
-def test_row_of_a_run_is_replaced(place: Place) -> None:
-    backend = place.begun()
-    for started in (1.0, 2.0):
-        backend.write([Entry(f"run/{RUN}", Run(RUN, started))])
-        assert [loaded(row).started for row in backend.scan("run")] == [started]
-    backend.write([], [Entry(f"run/{RUN}", Run(RUN, 2.0))])
-    assert keys_of(backend.scan("run")) == []
-
-
 # Pending
-
-
-def test_pending_document_is_found_by_its_process(place: Place) -> None:
-    backend = place.begun()
-    entry = document(1, 11, simhash=4)
-    assert backend.hold(entry, b"")
-    assert find(backend, 11) == near(backend, 4, 0) == [entry.key]
-    [row] = backend.find([Question(array("Q", [key_of(11)]), 1)])[0].rows[key_of(11)]
-    assert (row.is_pending, loaded(row).url) == (False, entry.record.url)
-    backend.release(entry)
-    assert find(backend, 11) == near(backend, 4, 0) == backend.get([entry.key]) == []
-
-
-def test_committed_document(place: Place) -> None:
-    backend = place.begun()
-    entry = document(1, 11, simhash=4)
-    assert backend.hold(entry, b"")
-    more = document(1, 11, 12, simhash=4)
-    backend.write([more])
-    backend.flush(wait=True)
-    assert find(backend, 11) == find(backend, 12) == near(backend, 4, 0) == [entry.key]
-    assert [row.is_pending for row in backend.get([entry.key])] == [False]
-    assert keys_of(backend.scan("document")) == [entry.key]
 
 
 @on_servers
@@ -430,21 +374,6 @@ def test_run_is_held_by_one(place: Place) -> None:
 
 
 @each_lasting
-def test_what_was_flushed_a_new_back_end_sees(place: Place) -> None:
-    one = place.begun()
-    rows = [document(n, 7, 100 + n, simhash=n * 0x10001) for n in range(1, 301)]
-    one.write(rows)
-    one.write([Entry(f"run/{RUN}", Run(RUN, 5.0))])
-    one.flush(wait=True)
-    place.close()
-    two = place.open()
-    assert keys_of(two.scan("document")) == of(*rows)
-    assert find(two, 7, 16) == of(*rows[-16:])
-    assert near(two, 299 * 0x10001, 0) == [rows[298].key]
-    assert keys_of(two.scan("run")) == [f"run/{RUN}"]
-
-
-@each_lasting
 def test_news_of_other_processes(place: Place) -> None:
     one, two = place.begun("a"), place.begun("b")
     read_all(two)
@@ -465,42 +394,6 @@ def read_all(backend: Backend) -> dict[str, Row]:
         rows, more = backend.news()
         told |= {row.key: row for row in rows}
     return told
-
-
-@each_lasting
-def test_compact_changes_no_answer(place: Place) -> None:
-    backend = place.begun()
-    rows = [document(n, 7, 100 + n, simhash=n) for n in range(1, 31)]
-    backend.write(rows)
-    backend.flush(wait=True)
-    backend.write([], [Entry(each.key, each.record) for each in rows[::2]])
-    backend.flush(wait=True)
-    if isinstance(backend, SqliteBackend):
-        backend.compact()
-    assert find(backend, 7, 40) == of(*rows[1::2])
-    assert near(backend, rows[3].postings.simhash or 0, 0) == [rows[3].key]
-    assert all(isinstance(each, int | str) for each in backend.describe().values())
-
-
-def test_postings_of_real_records(place: Place) -> None:
-    backend = place.begun()
-    made = built("http://a.example/", {"simhash": (5,), "exact": (6,)}, SKETCH, 1.0, id=f"{RUN}/000001")
-    backend.write([Entry(f"document/{RUN}/000001", made, postings(made))])
-    mirror = Visit("http://b.example/", None, True, 2.0, target=made.id, at=f"{RUN}/000002")
-    backend.write([Entry(visit_key(mirror.url), mirror, postings(mirror))])
-    assert backend.count(index_key("mirrors", made.id)) == 1
-    assert found_by(backend, postings(made).keys[0]) == [f"document/{RUN}/000001"]
-
-
-@on_servers
-def test_damaged_rows_are_told(place: Place) -> None:
-    backend = place.begun()
-    backend.write([document(1, 11)])
-    backend.flush(wait=True)
-    [row] = backend.get(["document/run/000001"])
-    assert isinstance(row.value, bytes)
-    with pytest.raises(ValueError, match="damaged"):
-        records.load(row.key, row.value[:-1])
 
 
 @on_servers

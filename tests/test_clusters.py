@@ -225,26 +225,6 @@ def test_som_of_almost_nothing() -> None:
     assert som_clusters(documents("one", "two")) == []
 
 
-def trained() -> list[list[int]]:
-    """Return the units of the documents of a batch, not their clusters, which would agree anyway."""
-    found = som.count_terms(batch())
-    weights = som.term_weights(found)
-    selected = som.highest(som.joint_score(found, np.arange(60)), 500)
-    vectors = som.unit_vectors(found, weights, np.arange(60), selected)
-    return som.train(pytest.importorskip("minisom"), vectors).tolist()  # type: ignore[no-any-return]
-
-
-@pytest.mark.slow
-def test_som_is_the_same_in_every_process_and_finds_the_same_with_another_seed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    expected = trained()
-    made = python("from test_clusters import trained; print(trained())", PYTHONHASHSEED="12345")
-    assert made.stdout == f"{expected}\n", made.stderr
-    monkeypatch.setattr(som, "SEED", 7)
-    assert som_clusters(batch()) == PAIRS
-
-
 def test_clusters_are_made_without_scrapy() -> None:
     made = python("import scrapy_neardup.papers.som, sys; print('minisom' in sys.modules)", PYTHONHASHSEED="1")
     assert made.stdout == "False\n", made.stderr

@@ -118,24 +118,6 @@ def test_dedupe_names_rows_by_url_else_by_number(tmp_path: Path) -> None:
     assert pairs == [("http://b.example/1", "http://a.example/1"), (4, 3), (5, "http://a.example/1")]
 
 
-def test_dedupe_over_several_feeds_and_gzip(folder: Path) -> None:
-    write(folder / "more.jsonl.gz", [{**ROWS[2], "row": "x", "url": "http://x.example/"}, {**ROWS[2], "text": text(9)}])
-    succeeded(
-        folder,
-        "dedupe",
-        "in.jsonl",
-        "more.jsonl.gz",
-        "-o",
-        "out.jsonl.gz",
-        "--duplicates",
-        "dups.jl.gz",
-        "--id-field",
-        "row",
-    )
-    assert ids(folder / "out.jsonl.gz", "row") == ["a", "c", "e", "g", "c"]
-    assert [row["id"] for row in rows(folder / "dups.jl.gz")][-1] == "x"
-
-
 def test_dedupe_with_other_fields(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", [{"row": n, "text": text(n), "main": text(7), "link": f"/{n}"} for n in range(3)])
     succeeded(
@@ -144,11 +126,6 @@ def test_dedupe_with_other_fields(tmp_path: Path) -> None:
     )  # fmt: skip
     assert ids(tmp_path / "out.jsonl", "row") == [0]
     assert [(row["id"], row["duplicate_of"]) for row in rows(tmp_path / "d.jsonl")] == [("/1", "/0"), ("/2", "/0")]
-
-
-def test_dedupe_with_other_detectors(folder: Path) -> None:
-    succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "-s", "NEARDUP_DETECTORS=exact", "--id-field", "row")
-    assert ids(folder / "out.jsonl", "row") == ["a", "b", "c", "e", "g"]
 
 
 def test_dedupe_remembers_in_a_store(folder: Path) -> None:
@@ -160,12 +137,6 @@ def test_dedupe_remembers_in_a_store(folder: Path) -> None:
     succeeded(folder, "dedupe", "in2.jsonl", "-o", "second.jsonl", *store)
     assert ids(folder / "second.jsonl", "row") == ["i"]
     assert [row["duplicate_of"] for row in rows(folder / "dups.jsonl")] == ["http://a.example/1"]
-
-
-def test_dedupe_without_store_remembers_nothing(folder: Path) -> None:
-    for _ in range(2):
-        succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--id-field", "row")
-        assert ids(folder / "out.jsonl", "row") == ["a", "c", "e", "g"]
 
 
 def test_dedupe_of_nothing(tmp_path: Path) -> None:
@@ -214,27 +185,6 @@ def test_clusters_of_whole_pages_say_their_kind(tmp_path: Path) -> None:
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
     (cluster,) = json.loads(succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--json").stdout)
     assert [member["kind"] for member in cluster["members"]] == ["full", "content"]
-
-
-def test_clusters_come_largest_first(tmp_path: Path) -> None:
-    degrees = {1: 2, 2: 4, 3: 3}
-    urls = [(seed, f"http://h{n}.example/{seed}") for seed, count in degrees.items() for n in range(count)]
-    write(tmp_path / "in.jsonl", [{"url": url, "text": text(seed)} for seed, url in urls])
-    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
-    for limit, wanted in ((2, [3, 2]), (0, [3, 2, 1])):
-        made = succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--limit", str(limit), "--json")
-        assert [cluster["copies"] for cluster in json.loads(made.stdout)] == wanted
-
-
-def test_clusters_of_one_size_come_by_their_url(tmp_path: Path) -> None:
-    numbers = [4, 2, 5, 1, 3]
-    write(
-        tmp_path / "in.jsonl",
-        [{"url": f"http://{host}.example/{n}", "text": text(n)} for host in "ab" for n in numbers],
-    )
-    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
-    told = json.loads(succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--json").stdout)
-    assert [cluster["original"] for cluster in told] == [f"http://a.example/{n}" for n in sorted(numbers)]
 
 
 def test_clusters_are_sorted(tmp_path: Path) -> None:
@@ -402,9 +352,3 @@ def test_looking_into_a_store_leaves_it_as_it_is(held: Path) -> None:
     succeeded(held, "explain", "http://a.example/2", "--store", "held.sqlite")
     assert (held / "held.sqlite").read_bytes() == before
     assert os.listdir(held) == ["held.sqlite"]
-
-
-def test_feed_may_be_called_like_a_verb(tmp_path: Path) -> None:
-    write(tmp_path / "stats.jsonl", ROWS)
-    succeeded(tmp_path, "dedupe", "stats.jsonl", "-o", "explain.jsonl", "--id-field", "row")
-    assert ids(tmp_path / "explain.jsonl", "row") == ["a", "c", "e", "g"]

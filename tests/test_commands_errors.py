@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from cli import refused, write
+from cli import environment, refused, write
 from feed_files import write_feed
+from forks import FORKS
 from helpers import text, write_labelled, write_rows
 
 from scrapy_neardup import Deduplicator, Document
@@ -48,19 +49,16 @@ def stores() -> Iterable[tuple[str, str]]:
     for verb, rest in {**ON_STORES, "stats --runs": "", "stats --check": ""}.items():
         yield f"{verb} {rest}", "no store: name one with --store, or run this in a Scrapy project"
         yield f"{verb} {rest} --store missing.sqlite", "store 'missing.sqlite' does not exist"
-        yield (
-            f"{verb} {rest} --store in.jsonl",
-            "in.jsonl' is not a store: its file is not a database",
-        )
-        yield (
-            f"{verb} {rest} --store ftp://host/x",
-            "store 'ftp://host/x': no such kind of store; allowed are",
-        )
-        yield f"{verb} {rest} --store redis://127.0.0.1:1", "store 'redis://127.0.0.1:1' can't be used: "
-        yield f"{verb} {rest} --store", "argument --store: expected one argument"
         yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
-        spider = "-s NEARDUP_NAMESPACE={spider}"
-        yield f"{verb} {rest} --store held.sqlite {spider}", "{spider} has a value only in a crawl"
+    for option, said in {
+        "--store in.jsonl": "in.jsonl' is not a store: its file is not a database",
+        "--store ftp://host/x": "store 'ftp://host/x': no such kind of store; allowed are",
+        "--store redis://127.0.0.1:1": "store 'redis://127.0.0.1:1' can't be used: ",
+        "--store": "argument --store: expected one argument",
+        "--store held.sqlite -s NEARDUP_NAMESPACE={spider}": "{spider} has a value only in a crawl",
+    }.items():
+        for verb in ("stats", "forget"):
+            yield f"{verb} {ON_STORES[verb]} {option}", said
     yield f"explain {URL} --store other.sqlite", OTHER
     yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", OTHER
     yield (
@@ -104,14 +102,9 @@ def options() -> Iterable[tuple[str, str]]:
     for verb in VERBS:
         needed = {**ON_STORES, **ON_FEEDS, **ON_LABELS, **OTHERS}[verb].format("in.jsonl")
         yield f"{verb} {needed} --colour", "unrecognized arguments: --colour"
-        yield f"{verb} {needed} -s NEARDUP_MINTOKENS", "Invalid -s value, use -s NAME=VALUE"
-    for verb in (*ON_STORES, *OTHERS, "dedupe", "lab cluster", "lab lexicon"):
-        needed = {**ON_STORES, **ON_FEEDS, **OTHERS}[verb].format("in.jsonl")
-        # Options are not to be shortened: another may come that begins so.
-        yield (
-            f"{verb} {needed} --jso",
-            "unrecognized arguments: --jso",
-        )
+    yield "stats --store held.sqlite -s NEARDUP_MINTOKENS", "Invalid -s value, use -s NAME=VALUE"
+    # Options are not to be shortened: another may come that begins so.
+    yield "stats --store held.sqlite --jso", "unrecognized arguments: --jso"
 
 
 DEDUPE, CLUSTER, LEXICON = (
@@ -255,10 +248,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def everything(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 ALL = [*stores(), *feeds(), *options(), *PARTICULAR]
 
 
@@ -267,14 +256,49 @@ def test_each_verb_is_in_the_table() -> None:
     assert len({arguments for arguments, _ in ALL}) == len(ALL)
 
 
+CALLS = """
+import json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from scrapy.cmdline import execute
+
+def everything():
+    return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+before = everything()
+for arguments in json.load(open(sys.argv[1])):
+    code, out, err = None, StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            execute(["scrapy", "neardup", *arguments.split()])
+        except SystemExit as end:
+            code = end.code
+    print(json.dumps([code, out.getvalue(), err.getvalue(), everything() == before]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str, bool]]:
+    """Return of each call its exit code, stdout, stderr, and that all files are as they were; one process does all."""
+    calls = tmp_path_factory.mktemp("calls") / "calls.json"
+    calls.write_text(json.dumps([arguments for arguments, _ in ALL]))
+    said, errors = FORKS.start(folder, ["code", CALLS, str(calls)], environment()).communicate()
+    assert said.count("\n") == len(ALL), errors
+    return {call: json.loads(line) for (call, _), line in zip(ALL, said.splitlines(), strict=True)}
+
+
 @pytest.mark.parametrize(("arguments", "said"), ALL, ids=[re.sub(r"\W+", " ", arguments) for arguments, _ in ALL])
-def test_error_is_one_line_and_nothing_is_written(folder: Path, arguments: str, said: str) -> None:
+def test_error_is_one_line_and_nothing_is_written(
+    outcomes: dict[str, tuple[int, str, str, bool]], arguments: str, said: str
+) -> None:
     for extra, name in (("method som", "minisom"), ("parquet", "pyarrow"), ("warc", "warcio")):
         if extra in arguments:
             pytest.importorskip(name)
-    before = everything(folder)
-    assert said in refused(folder, *arguments.split())
-    assert everything(folder) == before
+    code, out, err, is_left = outcomes[arguments]
+    assert (code, out, err.count("\n"), is_left) == (2, "", 1, True), err
+    assert said in err
+    assert err.startswith(("scrapy neardup", "usage: scrapy neardup"))
 
 
 def test_error_leaves_an_earlier_output_as_it_was(folder: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli import environment, neardup, refused, rows, succeeded
@@ -137,12 +136,14 @@ def test_a_feed_of_lines_comes_from_a_pipe_and_goes_to_one(tmp_path: Path) -> No
     assert read_feed(tmp_path / "out.jsonl") == [*before[:5], before[10]]
 
 
+@pytest.mark.slow
 def test_a_gzipped_feed_comes_from_a_pipe_and_clusters_go_to_one(tmp_path: Path) -> None:
     path = write_feed(tmp_path / "in.jsonl.gz", made_up(5))
     data, _ = piped(tmp_path, path.read_bytes(), "lab", "cluster", "-", "-o", "-")
     assert [json.loads(line)["cluster"] for line in data.splitlines()] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_store_goes_through_a_pipe(tmp_path: Path) -> None:
     write_feed(tmp_path / "in.jsonl", made_up(5))
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "a.sqlite")
@@ -163,6 +164,7 @@ def test_what_a_pipe_is_not_for_is_refused(tmp_path: Path, options: str, why: st
     assert why in refused(tmp_path, "dedupe", "-", *options.split())
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_told(tmp_path: Path) -> None:
     write_feed(tmp_path / "in.jsonl", [{"url": str(n), "text": text(n, 300)} for n in range(200)])
     call = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "in.jsonl", "-o", "-"]
@@ -220,12 +222,6 @@ def test_where_nothing_can_be_read_nothing_is_written(tmp_path: Path) -> None:
         assert made.stderr.splitlines()[-1] == f"scrapy neardup {verb}: no row can be read; nothing was written"
         assert sorted(os.listdir(tmp_path)) == ["in.jsonl", "out.jsonl"]
         assert (tmp_path / "out.jsonl").read_text() == "earlier\n"
-
-
-def test_an_export_is_json_lines(tmp_path: Path) -> None:
-    write_feed(tmp_path / "held.csv")
-    said: Any = refused(tmp_path, "import", "held.csv", "--store", "held.sqlite")
-    assert "held.csv, row 1: it is not an export" in said
 
 
 def test_half_a_surrogate_pair_in_a_url_is_told_as_it_came(tmp_path: Path) -> None:

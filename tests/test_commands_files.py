@@ -6,7 +6,6 @@ import gc
 import os
 from contextlib import nullcontext
 from pathlib import Path
-from subprocess import TimeoutExpired
 
 import pytest
 from cli import neardup, refused, succeeded, write
@@ -136,15 +135,6 @@ def test_rows_again_are_dropped_within_a_feed_and_kept_where_they_were_held_befo
     write(tmp_path / "in.jsonl", [{"url": f"http://b.example/{n}", "text": text(n)} for n in range(3)])
     assert '"kept": 0' in succeeded(tmp_path, *call).stdout
     assert "a.example" in (tmp_path / "d.jsonl").read_text()
-
-
-def test_a_call_that_hangs_does_not_hang_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    os.mkfifo(tmp_path / "in.html")  # nobody writes into it
-    monkeypatch.setattr("cli.TIMEOUT", 0.5)
-    with pytest.raises(TimeoutExpired):
-        neardup(tmp_path, "explain", "in.html", "in.html")
-    monkeypatch.undo()
-    assert neardup(tmp_path, "doctor", "--help").returncode == 0
 
 
 @pytest.mark.slow

@@ -68,12 +68,6 @@ def test_evaluate_without_verification(folder: Path) -> None:
     assert raw["strict"]["right"] == 40
 
 
-def test_evaluate_several_sets(folder: Path) -> None:
-    write_labelled(folder / "more")
-    made = succeeded(folder, "lab", "evaluate", "news", "more", "--detectors", "exact", "--json")
-    assert [entry["set"] for entry in json.loads(made.stdout)] == ["news", "more"]
-
-
 # Calibrate
 
 
@@ -95,13 +89,6 @@ def test_calibrate_prints_settings_that_reach_the_precision(folder: Path) -> Non
     given = (part for name, value in settings.items() for part in ("-s", f"{name}={json.dumps(value)}"))
     (row,) = evaluated(folder, "--detectors", "shingle", *given)
     assert (row["strict"]["precision"], row["strict"]["recall"]) == (1.0, 1.0)
-
-
-def test_calibrated_thresholds_fall_with_length(folder: Path) -> None:
-    printed = succeeded(folder, "lab", "calibrate", "news", "--precision", "0.99").stdout
-    required = list(pasted(printed)["NEARDUP_RESEMBLANCE"].values())
-    assert required == sorted(required, reverse=True)
-    assert required[0] > required[-1]
 
 
 def test_calibrate_keeps_the_defaults_where_nothing_is_wrong(folder: Path) -> None:
@@ -153,24 +140,6 @@ def test_lexicon_keeps_the_terms_of_the_band(tmp_path: Path) -> None:
     wide = ("--band", "0", "1")
     succeeded(tmp_path, "lab", "lexicon", "in.jsonl", "-o", "out.lexicon.gz", *wide)
     assert gzip.decompress((tmp_path / "out.lexicon.gz").read_bytes()).endswith(b"everywhere\nsome\n")
-
-
-def test_lexicon_of_a_feed_whose_name_is_no_text(tmp_path: Path) -> None:
-    try:
-        write_rows(tmp_path / "bad\udcff 名.jsonl", [{"text": "one two"}, {"text": "two three"}])
-    except OSError:
-        pytest.skip("here all names are text")
-    succeeded(tmp_path, "lab", "lexicon", "bad\udcff 名.jsonl", "-o", "out.lexicon", "--band", "0", "1")
-    assert Lexicon.load(tmp_path / "out.lexicon").terms == {"two"}
-
-
-def test_lexicon_of_chinese_html_in_a_field(tmp_path: Path) -> None:
-    rows = [{"main": f"<p>图书馆今天开放</p><p>{n}</p>" if n % 2 else "<p>市场关闭</p><p>x</p>"} for n in range(4)]
-    write_rows(tmp_path / "in.jsonl", rows)
-    succeeded(
-        tmp_path, "lab", "lexicon", "in.jsonl", "-o", "out.lexicon", "--text-field", "main", "--band", "0", "1"
-    )  # fmt: skip
-    assert {"图书馆", "市场"} <= Lexicon.load(tmp_path / "out.lexicon").terms
 
 
 def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:

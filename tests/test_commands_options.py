@@ -34,9 +34,13 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["forget --host a.example", "stats", "stats --check", "doctor", "dedupe in.jsonl -o out.jsonl", "import in.jsonl"],
+    [
+        "forget --host a.example",
+        "doctor",
+        *slow("stats", "stats --check", "dedupe in.jsonl -o out.jsonl", "import in.jsonl"),
+    ],
 )
-@pytest.mark.parametrize("store", ["", " "])
+@pytest.mark.parametrize("store", ["", *slow(" ")])
 def test_an_empty_store_is_not_that_of_the_project(folder: Path, arguments: str, store: str) -> None:
     verb, *rest = arguments.split()
     wanted = f"scrapy neardup {verb}: argument --store: {store!r} is not allowed; allowed is a path, or redis://…\n"
@@ -93,7 +97,7 @@ def test_numbers_within_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", ["dedupe more.jsonl", *slow("dedupe more.jsonl --workers 2"), "lab cluster more.jsonl"]
+    "arguments", ["dedupe more.jsonl", *slow("dedupe more.jsonl --workers 2", "lab cluster more.jsonl")]
 )
 def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, arguments: str) -> None:
     (folder / "more.jsonl").write_text('{"text": "one", "id": 1}\n\n{"text": "two"}\n')

@@ -39,6 +39,7 @@ def shell(folder: Path, arguments: str, end: str, **environment: str) -> tuple[i
     return int((folder / "code").read_text()), made.stdout, made.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["2>&1 | true", *slow("2>/dev/full")])
 def test_where_nobody_reads_what_is_told_a_command_ends_and_leaves_nothing(folder: Path, end: str) -> None:
     before = sorted(os.listdir(folder))
@@ -60,6 +61,7 @@ def test_doctor_keeps_its_exit_code_though_nobody_reads(folder: Path) -> None:
     assert shell(folder, "doctor --store missing.sqlite", "| true")[0] in (2, 141)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -88,9 +88,8 @@ def on_terminal(folder: Path, *arguments: str, columns: int = 100) -> str:
         "dedupe in.jsonl -o out.jsonl --workers 0",
         *slow("dedupe in.json in.json -o out.json --workers 2"),
         "dedupe in.csv.gz -o out.csv.gz",
-        "lab cluster in.jsonl -o clusters.jsonl",
-        "lab lexicon in.jsonl -o x.lexicon --band 0 1",
         "import held.jsonl --store new.sqlite",
+        *slow("lab cluster in.jsonl -o clusters.jsonl", "lab lexicon in.jsonl -o x.lexicon --band 0 1"),
     ],
 )
 def test_bar_of_feeds_tells_rate_and_time_left(folder: Path, arguments: str) -> None:
@@ -209,6 +208,7 @@ execute(["scrapy", "neardup", "stats", "--store", "held.sqlite"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [

@@ -22,7 +22,8 @@ def told(log: str, what: str) -> list[str]:
 
 
 def test_requests_are_stopped_skipped_and_redirected(crawl, a, urls):
-    result = crawl("OneAfterAnother", ON, urls=[urls[name] for name in ("stop", "skip", "redirect", "plain")])
+    settings = ON | {"EXTENSIONS": {"advisers.LeftAlone": 0}}
+    result = crawl("OneAfterAnother", settings, urls=[urls[name] for name in ("stop", "skip", "redirect", "plain")])
     assert a.asked() == ["/target", "/plain"]
     assert [result.count(f"requests/{kind}") for kind in ("stopped", "skipped", "redirected")] == [1, 1, 1]
     assert result.count("bytes_saved") == 7

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from archive_server import WebArchive
 from site_server import Page, article, html, serving
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 
@@ -46,17 +47,6 @@ def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 1]
 
 
-def test_a_template_with_a_timestamp(crawl, a, archive):
-    dead = f"{a.url}/1.html"
-    hold(crawl, dead)
-    settings = {**ON, "ARCHIVE_URL": f"{archive.url}/near/{{timestamp}}/{{url}}"}
-    crawl(urls=[dead], settings=settings)
-    [path] = archive.asked()
-    assert path.startswith("/near/20")
-    assert path.endswith(f"/{dead}")
-    assert len(path.split("/")[2]) == 14
-
-
 def test_an_archived_page_with_another_text_is_kept_and_not_confirmed(crawl, a, archive):
     dead = f"{a.url}/1.html"
     hold(crawl, dead)
@@ -75,16 +65,7 @@ def test_a_copy_that_is_alive_comes_first(crawl, a, b, archive):
     assert (result.urls, archive.asked()) == ([copy], [])
 
 
-def test_the_archive_is_asked_after_all_copies_failed(crawl, a, archive):
-    dead = [f"{a.url}/{number}.html" for number in range(6)]
-    hold(crawl, *dead)
-    archive.keep(dead[0], NOW, article(1))
-    result = crawl(urls=dead[:1], settings=gate(archive))
-    assert [item["text"] for item in result.items] == [article(1)]
-    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [4, 1]
-
-
-@pytest.mark.parametrize("what", ["empty", "down", "circle"])
+@pytest.mark.parametrize("what", ["circle", *slow("empty", "down")])
 def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
     dead = f"{a.url}/1.html"
     hold(crawl, dead)
@@ -99,22 +80,13 @@ def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
     assert result.stats["finish_reason"] == "finished"
 
 
-def test_content_that_the_run_has_already_is_not_asked_for(crawl, a, b, archive):
-    dead, copy = f"{a.url}/1.html", f"{b.url}/copy.html"
-    hold(crawl, dead, copy)
-    b.pages["/copy.html"] = Page(html(article(1)))
-    archive.keep(dead, NOW, article(1))
-    result = crawl("OneAfterAnother", gate(archive, NEARDUP_SKIP_MIRRORS=False), urls=[copy, dead])
-    assert (result.urls, archive.asked()) == ([copy], [])
-
-
 @pytest.mark.parametrize(
     ("settings", "args"),
     [
         ({"NEARDUP_ACTION": "audit"}, {}),
-        ({"NEARDUP_DEAD_HTTP_CODES": []}, {}),
-        ({"ARCHIVE_URL": None}, {}),
-        ({}, {"meta": {"dont_neardup": True}}),
+        *slow(
+            ({"NEARDUP_DEAD_HTTP_CODES": []}, {}), ({"ARCHIVE_URL": None}, {}), ({}, {"meta": {"dont_neardup": True}})
+        ),
     ],
 )
 def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, settings, args):
@@ -122,12 +94,6 @@ def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, setti
     hold(crawl, dead)
     archive.keep(dead, NOW, article(1))
     assert crawl(urls=[dead], settings=gate(archive, **settings), **args).items == []
-    assert archive.asked() == []
-
-
-def test_an_unknown_dead_link_stays_dead(crawl, a, archive):
-    archive.keep(f"{a.url}/1.html", NOW, article(1))
-    assert crawl(urls=[f"{a.url}/1.html"], settings=gate(archive)).items == []
     assert archive.asked() == []
 
 
@@ -141,6 +107,7 @@ def test_no_secrets_reach_the_archive(crawl, a, archive):
     assert not {"Authorization", "X-Api-Key", "Cookie"} & {name for headers in archive.headers for name in headers}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:{}/1.html", "http://127.0.0.1:{}/1.html"])
 def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url):
     dead = url.format(a.url.rpartition(":")[2])
@@ -149,15 +116,7 @@ def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url):
     assert crawl(urls=[dead], settings=settings).count("dead_links/redirected") == 0
 
 
-def test_an_archive_that_does_not_answer_is_asked_once(crawl, a, archive):
-    dead = [f"{a.url}/{number}.html" for number in range(4)]
-    for number, url in enumerate(dead):
-        hold(crawl, url, number=number)
-    archive.stop()
-    assert crawl("OneAfterAnother", gate(archive), urls=dead).count("dead_links/redirected") == 1
-
-
-@pytest.mark.parametrize("revisit", ["keep", "drop"])
+@pytest.mark.parametrize("revisit", ["drop", *slow("keep")])
 def test_an_item_with_the_dead_url_is_no_visit_of_it(crawl, a, archive, revisit):
     dead = f"{a.url}/1.html"
     a.pages["/1.html"] = Page(html(article(1)))
@@ -177,7 +136,7 @@ def test_an_item_with_the_dead_url_is_no_visit_of_it(crawl, a, archive, revisit)
     assert (after.seen, after.is_copy, after.firm) == (before.seen, False, True)
 
 
-@pytest.mark.parametrize("revisit", ["keep", "drop"])
+@pytest.mark.parametrize("revisit", ["keep", *slow("drop")])
 def test_later_runs_ask_again_for_each_run_without_the_content(crawl, a, archive, revisit):
     pages = {"/1.html": 1, "/2.html": 2}
     a.pages = {path: Page(html(article(number))) for path, number in pages.items()}
@@ -199,7 +158,7 @@ def test_later_runs_ask_again_for_each_run_without_the_content(crawl, a, archive
     assert article(3) in [item["text"] for item in crawl(urls=urls, settings=settings).items]
 
 
-@pytest.mark.parametrize("name", ["cdx", "plain"])
+@pytest.mark.parametrize("name", ["cdx", *slow("plain")])
 def test_a_function_of_the_user(crawl, a, archive, name):
     dead = f"{a.url}/page-{archive.url.rpartition(':')[2]}.html"
     hold(crawl, dead)
@@ -211,7 +170,11 @@ def test_a_function_of_the_user(crawl, a, archive, name):
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("nothing", ""), ("broken", "the archive is closed"), ("wrong", "it returned 'ftp://127.0.0.3/a'; allowed is ")],
+    [
+        ("broken", "the archive is closed"),
+        *slow(("nothing", "")),
+        ("wrong", "it returned 'ftp://127.0.0.3/a'; allowed is "),
+    ],
 )
 def test_a_function_without_a_url(crawl, a, name, told):
     dead = f"{a.url}/1.html"

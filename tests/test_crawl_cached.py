@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from site_server import Page, article, html
+from tiers import slow
 from transcript import BLOCK
 
 HOWTO = Path(__file__).parents[1] / "docs" / "how-to" / "incremental.md"
@@ -53,8 +54,7 @@ def articles(*numbers: int) -> list[str]:
     return sorted(map(article, numbers))
 
 
-@pytest.mark.parametrize("time", ["", DAY])
-@pytest.mark.parametrize("revisit", ["keep", "drop"])
+@pytest.mark.parametrize(("revisit", "time"), [("keep", ""), ("drop", DAY), *slow(("keep", DAY), ("drop", ""))])
 def test_a_page_from_the_cache_is_a_revisit(cached, a, revisit, time):
     urls = chain(a, time)
     assert texts(cached(urls, NEARDUP_REVISIT=revisit)) == articles(1, 2, 3)

@@ -7,6 +7,7 @@ import json
 import pytest
 from cli import succeeded
 from site_server import Gate, Page, article, html
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.report.changes import FULL, KINDS, NOT_FULL, kinds_of
@@ -38,8 +39,11 @@ def counts(crawled) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("crawl", ["file", "redis"], indirect=True)
-@pytest.mark.parametrize("revisit", ["keep", "drop"])
+@pytest.mark.parametrize(
+    ("crawl", "revisit"),
+    [("file", "keep"), ("redis", "drop"), *slow(("file", "drop"), ("redis", "keep"))],
+    indirect=["crawl"],
+)
 def test_each_kind_of_change_is_listed_and_counted(crawl, a, revisit):
     settings = {"NEARDUP_REVISIT": revisit}
     first = crawled(crawl, a, {"same": 1, "edited": 2, "old": 3, "gone": 4, "there": 5}, settings)
@@ -85,7 +89,7 @@ def test_pages_of_another_spider_are_not_gone_nor_moved(crawl, a, b):
     assert listed(crawl) == [("gone", "two")]
 
 
-@pytest.mark.parametrize("revisit", ["keep", "drop"])
+@pytest.mark.parametrize("revisit", ["drop", *slow("keep")])
 def test_pages_that_get_held_content_have_changed(crawl, a, revisit):
     settings = {"NEARDUP_REVISIT": revisit}
     crawled(crawl, a, {"a": 1, "b": 2, "c": 3, "d": 4}, settings)
@@ -97,6 +101,7 @@ def test_pages_that_get_held_content_have_changed(crawl, a, revisit):
     assert listed(crawl) == [("changed", "d")]
 
 
+@pytest.mark.slow
 def test_content_at_another_known_url_is_not_gone(crawl, a):
     crawled(crawl, a, {"a": 1, "b": 2})
     crawled(crawl, a, {"b": 1})
@@ -115,6 +120,7 @@ def test_content_moves_twice_and_is_gone_at_its_last_url(crawl, a):
     assert listed(crawl) == [("gone", "newer")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skips", [True, False])
 def test_content_that_another_url_kept_has_not_moved(crawl, a, skips):
     settings = {"NEARDUP_SKIP_MIRRORS": skips}
@@ -123,18 +129,21 @@ def test_content_that_another_url_kept_has_not_moved(crawl, a, skips):
     assert (listed(crawl), last.count("requests/skipped")) == ([], int(skips))
 
 
+@pytest.mark.slow
 def test_content_has_moved_although_copies_of_other_content_are_skipped(crawl, a):
     crawled(crawl, a, {"old": 1, "z": 9, "copy": 9})
     last = crawled(crawl, a, {"new": 1, "z": 9, "copy": 9})
     assert (listed(crawl), last.count("requests/skipped")) == ([("moved", "new", "old")], 1)
 
 
+@pytest.mark.slow
 def test_content_that_comes_without_a_url_is_not_gone(crawl, a):
     crawled(crawl, a, {"one": 1})
     last = crawl("ListSpider", COUNTED, urls=[f"{a.url}/one.html"], method="POST", with_url=False)
     assert (listed(crawl), last.count("duplicates") + last.count("revisits")) == ([], 1)
 
 
+@pytest.mark.slow
 def test_content_is_gone_when_its_last_copy_is(crawl, a):
     crawled(crawl, a, {"a": 1, "b": 1, "z": 9})
     crawled(crawl, a, {"a": 2, "b": 1, "z": 9})
@@ -143,6 +152,7 @@ def test_content_is_gone_when_its_last_copy_is(crawl, a):
     assert listed(crawl) == [("gone", "b")]
 
 
+@pytest.mark.slow
 def test_a_page_that_another_spider_found_first_is_gone(crawl, a):
     crawled(crawl, a, {"one": 1, "two": 2})
     for texts in ({"one": 1, "two": 2}, {"one": 1}):
@@ -160,6 +170,7 @@ def test_a_temporary_redirect_is_no_change(crawl, a):
     assert listed(crawl) == [("moved", "new", "page")]
 
 
+@pytest.mark.slow
 def test_the_original_of_a_preferred_host_is_no_change_of_its_copies(crawl, a, b):
     a.pages = b.pages = {"/one.html": Page(html(article(1)))}
     settings = {**COUNTED, "NEARDUP_PREFERRED_HOSTS": [b.url.partition("//")[2]]}
@@ -207,6 +218,10 @@ def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
     assert (listed(crawl), counts(last)) == ([("gone", "two")], {"gone": 1})
 
 
+STOP_LISTING = {"scrapy_neardup.contrib.stop_early.StopListing": 0}
+TRAPS = {"scrapy_neardup.contrib.traps.Traps": 0}
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
@@ -214,19 +229,11 @@ def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
             {"EXTENSIONS": {"scrapy_neardup.contrib.stop_early.StopEarly": 0}, "STOP_EARLY_ITEMS": 2},
             "neardup_only_seen",
         ),
-        (
-            {"SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_early.StopListing": 0}, "STOP_LISTING_ITEMS": 2},
-            "finished",
-        ),
-        (
-            {
-                "EXTENSIONS": {"scrapy_neardup.contrib.traps.Traps": 0},
-                "TRAPS_COPIES": 1,
-                "NEARDUP_SKIP_MIRRORS": False,
-            },
-            "finished",
-        ),
         ({"CLOSESPIDER_PAGECOUNT": 3}, "closespider_pagecount"),
+        *slow(
+            ({"SPIDER_MIDDLEWARES": STOP_LISTING, "STOP_LISTING_ITEMS": 2}, "finished"),
+            ({"EXTENSIONS": TRAPS, "TRAPS_COPIES": 1, "NEARDUP_SKIP_MIRRORS": False}, "finished"),
+        ),
     ],
 )
 def test_what_a_crawl_left_out_is_not_gone(crawl, a, settings, reason):
@@ -243,6 +250,7 @@ def test_what_a_crawl_left_out_is_not_gone(crawl, a, settings, reason):
     assert not succeeded(crawl.folder, "changes", "--store", crawl.store).stderr
 
 
+@pytest.mark.slow
 def test_nothing_is_gone_since_a_crawl_that_left_out_pages(crawl, a):
     crawled(crawl, a, {"one": 1, "two": 2, "three": 3}, {"CLOSESPIDER_PAGECOUNT": 2})
     assert counts(crawled(crawl, a, {"two": 2})) == {"new": 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from site_server import Gate, Page, article, html, serving
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 
@@ -145,12 +146,14 @@ def test_offsite_rules_hold(crawl, a, b, attributes, meta, found):
     ("settings", "args"),
     [
         ({"NEARDUP_DEAD_HTTP_CODES": []}, {}),
-        ({"NEARDUP_DEAD_HTTP_CODES": [410]}, {}),
         ({}, {"meta": {"dont_neardup": True}}),
         ({}, {"meta": {"handle_httpstatus_list": [404]}}),
-        ({}, {"meta": {"handle_httpstatus_all": True}}),
-        ({}, {"attributes": {"handle_httpstatus_list": [404]}}),
-        ({}, {"method": "POST"}),
+        *slow(
+            ({"NEARDUP_DEAD_HTTP_CODES": [410]}, {}),
+            ({}, {"meta": {"handle_httpstatus_all": True}}),
+            ({}, {"attributes": {"handle_httpstatus_list": [404]}}),
+            ({}, {"method": "POST"}),
+        ),
     ],
 )
 def test_what_the_user_wants_to_see_dead_stays_dead(crawl, a, b, settings, args):

@@ -90,8 +90,8 @@ def test_an_item_processor_of_ones_own(crawl, a, b, reactor):
     assert warnings(first) == []
 
 
-@pytest.mark.parametrize("pool", [{}, {"spiders.Pool": 500}], ids=["", "pool"])
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("pool", [{}, *slow({"spiders.Pool": 500})], ids=["", "pool"])
+@pytest.mark.parametrize("together", [True, *slow(False)])
 def test_an_item_processor_that_runs_pipelines_elsewhere_loses_no_item(crawl, a, b, together, pool):
     """Nothing is committed either, since nobody can tell what became of an item."""
     urls = mirror(a, b)
@@ -103,11 +103,6 @@ def test_an_item_processor_that_runs_pipelines_elsewhere_loses_no_item(crawl, a,
     assert result.count("store/documents") == 1
     [warning] = warnings(result)
     assert warning.startswith("No item is remembered")
-
-
-def test_a_receiver_of_all_signals(crawl, a, b):
-    result = crawl("OneAfterAnother", {"EXTENSIONS": {"spiders.AnySignal": 1}}, urls=mirror(a, b))
-    assert (len(result.items), result.count("duplicates")) == (3, 3)
 
 
 def test_a_download_handler_of_a_spider_s_own(crawl, a, b):

@@ -9,6 +9,7 @@ import pytest
 import scrapy
 from cli import succeeded
 from site_server import Page, article, html, serving
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 
@@ -117,6 +118,7 @@ def test_a_rule_of_the_settings_is_named(crawl, a, b):
     assert json.loads(succeeded(crawl.folder, *call).stdout)["rule"] == {"known_by": "NEARDUP_MIRROR_HOSTS"}
 
 
+@pytest.mark.slow
 def test_hosts_that_only_look_alike_are_no_mirrors(crawl, a, b):
     for number in range(COUNT):
         a.pages[f"/{number}.html"], b.pages[f"/{number}.html"] = page(number, "a"), page(number + 1000)
@@ -129,10 +131,8 @@ def test_hosts_that_only_look_alike_are_no_mirrors(crawl, a, b):
     "settings",
     [
         {"NEARDUP_LEARN_HOSTS": False},
-        {"NEARDUP_SKIP_MIRRORS": False},
         {"NEARDUP_PREFERRED_HOSTS": ["127.0.0.2"]},
-        {"NEARDUP_MIRROR_TTL": 0},
-        {"NEARDUP_ACTION": "audit"},
+        *slow({"NEARDUP_SKIP_MIRRORS": False}, {"NEARDUP_MIRROR_TTL": 0}, {"NEARDUP_ACTION": "audit"}),
     ],
 )
 def test_what_the_user_wants_fetched_is_fetched(crawl, a, b, settings):
@@ -164,7 +164,7 @@ REDIRECT = {"NEARDUP_UNHELD_MIRRORS": "redirect"}
 MOVED = Page("<html><meta http-equiv=refresh content='0; url=/new.html'><body><p>It has moved.</body></html>")
 
 
-@pytest.mark.parametrize("broken", [Page(status=404), Page(status=403), Page(status=500), MOVED])
+@pytest.mark.parametrize("broken", [Page(status=404), MOVED, *slow(Page(status=403), Page(status=500))])
 def test_what_the_canonical_host_does_not_have_comes_from_the_mirror(crawl, a, b, broken):
     learn(crawl, a, b)
     a.pages["/50.html"] = broken
@@ -173,6 +173,7 @@ def test_what_the_canonical_host_does_not_have_comes_from_the_mirror(crawl, a, b
     assert (result.count("requests/redirected"), result.count("dead_links/redirected")) == (1, 0)
 
 
+@pytest.mark.slow
 def test_what_the_canonical_host_has_moved_comes_from_where_it_was_asked_for(crawl, a, b):
     learn(crawl, a, b)
     for number in range(50, 54):
@@ -189,6 +190,7 @@ def test_what_was_noted_of_a_detour_is_not_of_requests_that_get_its_meta(crawl, 
     assert sorted(result.urls) == [f"{a.url}/50.html", f"{a.url}/new.html"]
 
 
+@pytest.mark.slow
 def test_pages_that_both_hosts_are_asked_for_are_not_lost(crawl, a, b):
     learn(crawl, a, b)
     a.pages["/50.html"] = Page(status=500)
@@ -211,14 +213,16 @@ def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
     "args",
     [
         {"headers": {"Authorization": "Basic c2VjcmV0"}},
-        {"headers": {"X-Api-Key": "secret"}},
-        {"meta": {"dont_retry": True}},
         {"cookies": {"secret": "1"}},
-        {"meta": {"cookiejar": 1}},
         {"meta": {"dont_neardup": True}},
-        {"method": "POST"},
-        {"start": True},
         {"attributes": {"allowed_domains": ["127.0.0.2"]}},
+        *slow(
+            {"headers": {"X-Api-Key": "secret"}},
+            {"meta": {"dont_retry": True}},
+            {"meta": {"cookiejar": 1}},
+            {"method": "POST"},
+            {"start": True},
+        ),
     ],
 )
 def test_what_is_not_led_to_another_host(crawl, a, b, args):
@@ -251,37 +255,7 @@ def test_rechecks_drop_a_rule_that_is_wrong(crawl, a, b):
     assert sorted(crawl(urls=urls(b, [52, 53])).urls) == urls(b, [52, 53])
 
 
-def test_who_copies_a_site_later_does_not_take_its_place(crawl, a, b):
-    """The copier b has 23 pages of a, and now a page of its own where a will have one."""
-    learn(crawl, a, b)
-    b.pages["/50.html"] = page(5000)
-    crawl(urls=urls(b, [50]))
-    assert crawl(urls=urls(a, [50]), settings=REDIRECT).urls == urls(a, [50])
-
-
-def test_a_copier_of_a_copy_does_not_take_its_place(crawl, a, b):
-    """The site has another host, which came first, a; then comes b; last the copier, who changes a page."""
-    with serving("127.0.0.3") as copier:
-        mirrored(a, b)
-        mirrored(a, copier)
-        known = range(ENOUGH)
-        crawl("OneAfterAnother", urls=[url for site in (a, b, copier) for url in urls(site, known)])
-        copier.pages["/50.html"] = page(5000)
-        crawl(urls=urls(copier, [50]))
-        assert crawl(urls=urls(b, [50]), settings=REDIRECT).urls == urls(a, [50])
-        assert copier.asked()[-1] == "/50.html"
-
-
-def test_a_newcomer_who_is_crawled_first_does_not_take_a_known_site_s_place(crawl, a, b):
-    mirrored(a, b)
-    crawl("OneAfterAnother", urls=urls(a, [58, 59]))
-    known = range(ENOUGH)
-    crawl("OneAfterAnother", urls=urls(b, known) + urls(a, known))
-    b.pages["/50.html"] = page(5000)
-    crawl(urls=urls(b, [50]))
-    assert sorted(crawl(urls=urls(a, [50, 51]), settings=REDIRECT).urls) == urls(a, [50, 51])
-
-
+@pytest.mark.slow
 def test_short_pages_are_not_skipped_by_a_rule(crawl, a, b):
     learn(crawl, a, b)
     for number in range(50, 54):
@@ -289,38 +263,6 @@ def test_short_pages_are_not_skipped_by_a_rule(crawl, a, b):
         b.pages[f"/{number}.html"] = Page(html(article(number + 1000, 30), "b"))
     crawl(urls=urls(a, range(50, 54)))
     assert len(crawl(urls=urls(b, range(50, 54))).items) == 4
-
-
-def test_a_claim_to_be_canonical_does_not_take_a_page_s_place(crawl, a, b):
-    """The copier's pages say that they are the canonical ones, and it says so of pages that it never had."""
-    mirrored(a, b)
-    for number in range(COUNT):
-        claim = f'<link rel="canonical" href="{b.url}/{number}.html">'
-        b.pages[f"/{number}.html"].body = b.pages[f"/{number}.html"].body.replace(
-            "<html>", f"<html><head>{claim}</head>"
-        )
-    crawl("OneAfterAnother", urls=urls(a, range(ENOUGH)) + urls(b, range(ENOUGH)))
-    before = len(a.requests)
-    crawl(urls=urls(a, range(COUNT)))
-    assert len(asked_of(a, before)) == COUNT
-
-
-def test_one_page_under_many_urls_makes_no_mirror(crawl, a, b):
-    for number in range(COUNT):
-        a.pages[f"/{number}.html"], b.pages[f"/{number}.html"] = page(1, "a"), page(1)
-    result = crawl("OneAfterAnother", urls=urls(a) + urls(b))
-    assert result.count("mirror_hosts/learned") == 0
-
-
-def test_pages_that_say_of_which_they_are_copies_are_believed_sooner(crawl, a, b):
-    mirrored(a, b)
-    few = range(12)
-    for number in few:
-        claim = f'<link rel="canonical" href="{a.url}/{number}.html">'
-        b.pages[f"/{number}.html"].body = b.pages[f"/{number}.html"].body.replace(
-            "<html>", f"<html><head>{claim}</head>"
-        )
-    assert crawl("OneAfterAnother", urls=urls(a, few) + urls(b, few)).count("mirror_hosts/learned") == 1
 
 
 # Dead links
@@ -341,6 +283,7 @@ def test_a_mirror_may_answer_for_the_canonical_host(crawl, a, b):
     assert [item["crawled_url"] for item in result.items] == urls(b, [50])
 
 
+@pytest.mark.slow
 def test_a_mirror_that_failed_in_this_crawl_is_not_asked_again(crawl, a, b):
     with Deduplicator.open(crawl.store) as dedup:
         for number in range(3):

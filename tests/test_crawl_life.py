@@ -52,6 +52,7 @@ def test_a_page_changes_and_changes_back(life, a):
 # Hosts
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_a_site_moves_to_another_host_and_grows_there(life, a, b):
     life.day(range(5), [publish(a, FIVE)])
     a.stop()
@@ -120,6 +121,7 @@ def test_a_calendar_whose_pages_are_empty_but_for_a_few(life, a):
 # Lists
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_a_list_of_items_without_url_that_grows_at_its_head(life, a):
     for day in range(3):
         there = [*range(100 + 3 * day, 100, -1), *range(12), *range(50, 50 + 2 * day)]
@@ -156,6 +158,7 @@ def test_a_teaser_with_the_url_of_its_detail_page_is_no_change_of_it(crawl, a):
 # Aliases and lists
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_a_redirect_leads_elsewhere(life, a):
     for day, there in enumerate(({0, 1}, {0, 1, 2}, {0, 1, 2})):
         start = publish(a, {f"/{n}.html": n for n in (0, 1)}, "/latest")
@@ -171,6 +174,7 @@ def test_a_text_that_is_twice_on_a_page_is_not_lost_with_the_first_item(life, a)
     assert counts == ([1, 1, 1] if life.revisit == "keep" else [1, 0, 0])
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_items_of_a_list_change_back(life, a):
     for numbers in ((0, 1, 2), (0, 3, 4), (0, 1, 2)):
         a.pages["/"] = Page("".join(f"<p>{article(number)}</p>" for number in numbers))
@@ -178,6 +182,7 @@ def test_items_of_a_list_change_back(life, a):
         life.day({*numbers}, [f"{a.url}/"], spider="RowSpider", own=True, gives=gives)
 
 
+@pytest.mark.parametrize("life", ["keep", *slow("drop")], indirect=True)
 def test_lists_with_one_introduction_lead_to_pages_of_their_own(life, a):
     for last in (4, 4, 5):  # at last there is one more page, behind the second list
         lists = {f"/list{n}": Page(html(article(100), links=(f"/{n}.html",))) for n in range(4)}

@@ -107,7 +107,7 @@ KINDS = ["AsyncCrawlerProcess", *slow("CrawlerProcess", "AsyncCrawlerRunner")]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("revisit", ["keep", "drop"])
+@pytest.mark.parametrize("revisit", ["drop", *slow("keep")])
 def test_each_article_is_kept_once_by_two_crawlers(together, urls, kind, revisit):
     process = together.start({"urls": urls}, {"urls": urls}, kind=kind, NEARDUP_REVISIT=revisit)
     first, second = together.feeds(process)

@@ -42,7 +42,7 @@ def pipelines(*names, **settings):
     return {"ITEM_PIPELINES": {f"spiders.{name}": 500 + n for n, name in enumerate(names)}, **settings}
 
 
-@pytest.mark.parametrize("loser", ["DropEverySecond", "FailEverySecond"])
+@pytest.mark.parametrize("loser", ["DropEverySecond", *slow("FailEverySecond")])
 def test_what_a_later_pipeline_lost_is_stored_by_the_next_run(crawl, a, loser):
     urls = pages(a, 10)
     first = crawl("ListSpider", pipelines(loser, NEARDUP_REVISIT="drop"), urls=urls)
@@ -78,6 +78,7 @@ def test_of_many_items_of_one_page_just_the_lost_ones_are_withdrawn(crawl, a):
     assert (len(second.items), second.count("revisits")) == (4, 4)
 
 
+@pytest.mark.slow
 def test_an_item_that_waits_for_another_one_is_settled_like_any(crawl, a, b):
     urls = pages(a, 2) + pages(b, 2, "b")
     first = crawl("ListSpider", pipelines("AddItem"), urls=urls)
@@ -127,6 +128,7 @@ def test_a_run_that_was_killed_loses_nothing(crawl, a, b, revisit, before, is_wr
     assert crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls).items == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_committed_is_kept_where_the_user_says_so(crawl, a):
     urls = pages(a, 30)
     settings = {"NEARDUP_UNCLEAN_RUN": "keep", "NEARDUP_REVISIT": "drop", "CONCURRENT_REQUESTS": 2}
@@ -169,10 +171,10 @@ def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
 
 
 CHANGES = [
-    {"NEARDUP_REVISIT": "skip"},
-    {"NEARDUP_DETECTORS": ["exact"]},
     {"NEARDUP_STORE": "other.sqlite"},
     *slow(
+        {"NEARDUP_DETECTORS": ["exact"]},
+        {"NEARDUP_REVISIT": "skip"},
         {"NEARDUP_REVISIT": "drop"},
         {"NEARDUP_NAMESPACE": "other"},
         {"NEARDUP_ACTION": "tag"},

@@ -9,7 +9,7 @@ from site_server import Page, article, html, mirror, serving
 from tiers import slow
 
 PREFERRED = {"NEARDUP_PREFERRED_HOSTS": ["127.0.0.2"]}
-COUNT = 12
+COUNT = 6
 
 
 @pytest.fixture
@@ -31,6 +31,7 @@ def test_every_page_of_it_is_kept(crawl, a, b, urls, revisit):
     assert second.count("requests/skipped") == (2 * COUNT if revisit == "skip" else COUNT)
 
 
+@pytest.mark.slow
 def test_it_is_kept_in_each_run_though_the_other_is_fetched_first(crawl, a, b, urls):
     for _ in range(3):
         result = crawl("OneAfterAnother", {**PREFERRED, "NEARDUP_SKIP_MIRRORS": False}, urls=urls)
@@ -47,8 +48,9 @@ def test_what_was_a_copy_before_is_fetched_and_becomes_the_original(crawl, a, b,
     assert (sorted(third.urls), third.count("requests/skipped")) == (sorted(of(b)), COUNT)
 
 
-@pytest.mark.parametrize("mode", ["keep", "drop"])
-@pytest.mark.parametrize("action", ["drop", "tag"])
+@pytest.mark.parametrize(
+    ("action", "mode"), [("drop", "keep"), ("tag", "drop"), *slow(("drop", "drop"), ("tag", "keep"))]
+)
 def test_further_near_copies_repeat_it(crawl, a, b, action, mode):
     with serving("127.0.0.3") as c:
         versions = [(a, ""), (b, ""), (c, ""), (a, "x")]

@@ -9,6 +9,7 @@ import pytest
 from helpers import until
 from life import number_of, publish
 from site_server import Gate, Page, article, html
+from tiers import slow
 
 FIVE = {f"/{n}.html": n for n in range(5)}
 
@@ -28,6 +29,7 @@ def starts(life, a, b):
 # Originals that may not be asked for
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_robots_txt_forbids_the_original_later(life, a, b, starts):
     obey = {"ROBOTSTXT_OBEY": True}
     life.day(range(5), starts, obey)
@@ -79,6 +81,7 @@ def test_a_chain_of_redirects_grows_and_shrinks(life, a, status):
 # Crawls that stop
 
 
+@pytest.mark.parametrize("life", ["keep", *slow("drop")], indirect=True)
 def test_a_crawl_that_is_paused_while_requests_wait_behind_originals(life, a, b, starts, tmp_path):
     """The copies come first; of the originals, which come after the pause, some are broken."""
     job = {
@@ -148,6 +151,7 @@ def test_of_two_crawls_at_the_same_time_one_asks_for_originals_the_other_for_cop
 # Requests that wait
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_of_too_many_requests_that_wait_the_oldest_are_sent(life, a, b, starts):
     settings = {"SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue", "CONCURRENT_REQUESTS": 1}
     urls = [f"{site.url}{path}" for site in (b, a) for path in FIVE]
@@ -158,6 +162,8 @@ def test_of_too_many_requests_that_wait_the_oldest_are_sent(life, a, b, starts):
     assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (3, 2)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("life", ["keep", *slow("drop")], indirect=True)
 def test_a_copy_that_was_sent_after_all_in_two_runs_is_fetched_like_an_original(life, a, b, starts):
     a.dead_status = 500
     for _ in range(2):
@@ -167,6 +173,7 @@ def test_a_copy_that_was_sent_after_all_in_two_runs_is_fetched_like_an_original(
     assert result.count("revisits") == 5
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_after_an_outage_copies_are_skipped_again(life, a, b, starts):
     for status in (503, 0, 0):
         a.dead_status = status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from site_server import Page, article, html
+from tiers import slow
 
 ONE_BY_ONE = {
     "CONCURRENT_REQUESTS": 1,
@@ -25,7 +26,7 @@ def listed(site, name: str, numbers: list[int], size: int = 2) -> str:
     return f"{site.url}/{name}/list0"
 
 
-@pytest.mark.parametrize("revisit", ["keep", "drop", "skip"])
+@pytest.mark.parametrize("revisit", ["keep", *slow("drop", "skip")])
 def test_the_spider_is_closed_after_so_many_seen_items_in_a_row(crawl, a, revisit):
     settings = {**ONE_BY_ONE, "NEARDUP_REVISIT": revisit, "STOP_EARLY_ITEMS": 3, "NEARDUP_RECHECK": 0}
     first = crawl("PagedSpider", settings, urls=[listed(a, "news", list(range(10, 22)))])
@@ -36,6 +37,7 @@ def test_the_spider_is_closed_after_so_many_seen_items_in_a_row(crawl, a, revisi
     assert "The spider is closed: the last 3 items were seen before" in later.log
 
 
+@pytest.mark.slow
 def test_a_new_item_between_ends_the_streak(crawl, a):
     settings = {**ONE_BY_ONE, "STOP_EARLY_ITEMS": 3}
     crawl("PagedSpider", settings, urls=[listed(a, "news", [1, 2, 3, 4])])
@@ -62,11 +64,3 @@ def test_requests_of_any_method_are_stopped_unless_they_opt_out(crawl, a, reques
     settings = {**ONE_BY_ONE, "STOP_LISTING_ITEMS": 2}
     made = crawl("OneAfterAnother", settings, urls=[a.url + path for path in a.pages], **request_)
     assert (made.count("requests/stopped") > 0, len(a.asked()) < 9) == (is_stopped, is_stopped)
-
-
-def test_an_audit_stops_nothing(crawl, a):
-    settings = {**ONE_BY_ONE, "STOP_EARLY_ITEMS": 1, "STOP_LISTING_ITEMS": 1, "NEARDUP_ACTION": "audit"}
-    urls = [listed(a, "news", [1, 2, 3])]
-    for _ in range(2):
-        result = crawl("PagedSpider", settings, urls=urls)
-        assert (len(result.items), result.stats["finish_reason"]) == (3, "finished")

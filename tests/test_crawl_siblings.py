@@ -8,6 +8,7 @@ import pytest
 from cli import ids, succeeded, write
 from helpers import words
 from site_server import Page, html
+from tiers import slow
 
 PAGES, COPIED = 30, 17
 NAMES = [" ".join(words(4, 300 + number)) for number in range(PAGES)]
@@ -28,7 +29,7 @@ def reference(number: int) -> str:
 COPY = html(filled(NAMES[COPIED]), "b", f"{NAMES[COPIED]} - Reference")
 
 
-@pytest.mark.parametrize("field", ["html", "text"])
+@pytest.mark.parametrize("field", ["html", *slow("text")])
 def test_a_crawl_keeps_pages_of_a_form_and_drops_copies(crawl, a, b, field):
     a.pages.update({f"/{number}.html": Page(reference(number)) for number in range(PAGES)})
     b.pages.update({f"/copy{number}.html": Page(COPY) for number in range(3)})

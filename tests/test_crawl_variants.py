@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from site_server import Page, article, html, serving
+from tiers import slow
 
 ENOUGH = 41  # equal pages that bring a rule into force
 COUNT = 50
@@ -73,6 +74,7 @@ def test_session_ids_are_learned_in_the_first_run_and_no_page_is_missed(crawl, a
     assert f"Skipped <GET {skipped}>: its content is held as {held}, by the rule on variants of its URL" in result.log
 
 
+@pytest.mark.slow
 def test_the_second_run_fetches_each_page_once(crawl, a):
     learn(crawl, a)
     before = len(a.requests)
@@ -82,6 +84,7 @@ def test_the_second_run_fetches_each_page_once(crawl, a):
     assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (10, 0)
 
 
+@pytest.mark.slow
 def test_with_revisits_skipped_new_session_ids_are_not_fetched_at_all(crawl, a):
     learn(crawl, a)
     before = len(a.requests)
@@ -89,6 +92,7 @@ def test_with_revisits_skipped_new_session_ids_are_not_fetched_at_all(crawl, a):
     assert (a.asked(since=before), result.items) == ([], [])
 
 
+@pytest.mark.slow
 def test_without_the_pages_of_this_run_nothing_is_skipped(crawl, a):
     """A page that is dead or changed under its first session id is fetched under the next one."""
     learn(crawl, a)
@@ -101,18 +105,12 @@ def test_without_the_pages_of_this_run_nothing_is_skipped(crawl, a):
     assert [item["text"] for item in result.items] == [article(3003)]
 
 
-def test_off_everything_is_fetched(crawl, a):
-    result = crawl("OneAfterAnother", urls=urls(a, range(ENOUGH + 1), range(3)))
-    assert (result.count("variants/learned"), len(a.asked())) == (0, 3 * (ENOUGH + 1))
-    before = len(a.requests)
-    learn(crawl, a)
-    crawl("OneAfterAnother", SKIP, urls=urls(a, range(5), [3]))
-    assert len(a.asked(since=before)) >= 5
-
-
 @pytest.mark.parametrize(
     "args",
-    [{"start": True}, {"meta": {"dont_neardup": True}}, {"method": "POST"}, {"settings": {"NEARDUP_MIRROR_TTL": 0}}],
+    [
+        {"start": True},
+        *slow({"meta": {"dont_neardup": True}}, {"method": "POST"}, {"settings": {"NEARDUP_MIRROR_TTL": 0}}),
+    ],
 )
 def test_what_the_user_wants_fetched_is_fetched(crawl, a, args):
     learn(crawl, a)
@@ -132,14 +130,6 @@ def test_a_recheck_drops_a_rule_that_turned_wrong(crawl, a):
     assert result.count("variants/dropped") == 1
     assert "/…?sid=… and the same URLs without these parameters differ in content: they are fetched again" in result.log
     assert {item["text"] for item in result.items} == {article(n) for base in (0, 1000) for n in range(base, base + 10)}
-
-
-@pytest.mark.parametrize("crawl", ["redis"], indirect=True)
-def test_a_store_on_a_server(crawl, a):
-    learn(crawl, a)
-    before = len(a.requests)
-    result = crawl("OtherSpider", on(crawl, **SKIP), urls=urls(a, range(5), [3]))
-    assert (a.asked(since=before), result.count("requests/skipped")) == ([], 5)
 
 
 def test_a_file_that_can_not_be_read_stops_the_crawl_and_is_left_as_it_is(crawl, a):

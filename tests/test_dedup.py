@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from helpers import edited, python, text
 
-from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, StoreError
+from scrapy_neardup import Claim, ConfigError, Deduplicator, Document
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.index.kinds import Equal
-from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Visit
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
@@ -166,20 +165,6 @@ def test_mirror_degree_counts_the_mirrors_before(dedup: Deduplicator) -> None:
     assert committed(dedup, "http://m0.example/").verdict.copies == 3
 
 
-def test_detector_is_the_first_that_proposed() -> None:
-    for detectors in (["simhash", "exact"], ["exact", "simhash"], ["shingle", "exact"]):
-        dedup = Deduplicator.open(detectors=detectors)
-        committed(dedup, A)
-        assert claim(dedup, B).verdict.detector == detectors[0]
-
-
-def test_no_hamming_distance_without_simhash() -> None:
-    dedup = Deduplicator.open(detectors=["shingle"])
-    committed(dedup, A)
-    verdict = claim(dedup, B, edited(text(1), 100)).verdict
-    assert (verdict.status, verdict.hamming) == ("duplicate", None)
-
-
 # Which document is the canonical
 
 
@@ -256,18 +241,6 @@ def test_short_text_repeats_only_where_asked_for(tokens: int, short_text: str, e
     assert committed(dedup, B, text(1, tokens)).verdict.status == expected
 
 
-def test_short_text_that_is_equal_is_known_whoever_proposes_it_first() -> None:
-    dedup = Deduplicator.open(short_text="exact", detectors=["simhash", "exact"])
-    committed(dedup, A, text(1, 10))
-    assert outcome(claim(dedup, B, text(1, 10))) == ("duplicate", A)
-
-
-def test_short_text_repeats_no_near_text() -> None:
-    dedup = Deduplicator.open(short_text="exact", min_tokens=1000)
-    committed(dedup, A, text(1))
-    assert claim(dedup, B, edited(text(1), 3)).verdict.status == "unique"
-
-
 @pytest.mark.parametrize("nothing", ["", "  \n", "!!! …", "。"])
 @pytest.mark.parametrize("options", [{}, {"short_text": "exact", "min_tokens": 0}])
 def test_empty_text_never_repeats_anything(nothing: str, options: dict[str, Any]) -> None:
@@ -315,13 +288,6 @@ def test_duplicate_of_a_duplicate_waits_for_the_one_that_is_pending(dedup: Dedup
     first.commit()
     assert [c.state for c in (first, second, third)] == ["committed"] * 3
     assert {known.url for known in dedup.store.visits(first.signature)} == {A, B, C}
-
-
-def test_withdrawn_duplicate_leaves_no_link(dedup: Deduplicator) -> None:
-    committed(dedup, A)
-    claim(dedup, B).withdraw()
-    assert dedup.store.resolve(B) is None
-    assert outcome(claim(dedup, C)) == ("duplicate", A)
 
 
 @pytest.mark.parametrize("first", ["commit", "withdraw"])
@@ -493,26 +459,6 @@ def test_what_is_no_detector_is_refused(detectors: list[object]) -> None:
 # On disk
 
 
-def test_held_documents_are_known_in_the_next_run(tmp_path: Any) -> None:
-    path = str(tmp_path / "held.sqlite")
-    with Deduplicator.open(path) as dedup:
-        committed(dedup, A)
-        committed(dedup, B)
-        dedup.flush()
-    with Deduplicator.open(path) as dedup:
-        assert len(dedup) == 1
-        assert outcome(claim(dedup, A)) == ("revisit", A)
-        made = claim(dedup, C, edited(text(1), 100))
-        assert (*outcome(made), made.verdict.copies) == ("duplicate", A, 1)
-
-
-def test_store_with_another_lexicon_is_refused(tmp_path: Any) -> None:
-    path = str(tmp_path / "held.sqlite")
-    Deduplicator.open(path).close()
-    with pytest.raises(StoreError, match="imatch"):
-        Deduplicator.open(path, detectors=[{"name": "imatch", "randomized": 3}])
-
-
 def decisions() -> list[dict[str, Any]]:
     """Decide of a stream of texts and their variants."""
     dedup = Deduplicator.open(detectors=["exact", "imatch", "simhash", "shingle"])
@@ -520,27 +466,13 @@ def decisions() -> list[dict[str, Any]]:
     return [committed(dedup, f"http://h{n % 9}.example/{n}", each).verdict.tag() for n, each in enumerate(stream)]
 
 
+@pytest.mark.slow
 def test_decisions_are_the_same_in_every_process() -> None:
     expected = decisions()
     assert {tag["status"] for tag in expected} == {"unique", "duplicate"}
     code = "import json, test_dedup; print(json.dumps(test_dedup.decisions()))"
     made = python(code, PYTHONHASHSEED="12345")
     assert json.loads(made.stdout) == expected, made.stderr
-
-
-def test_document_may_be_html() -> None:
-    page = f"<html><head><title>Pier news</title></head><body><article><p>{text(1)}</p></article></body></html>"
-    made = Document.from_field(page, url=A)
-    assert (made.title, made.text) == ("Pier news", text(1))
-    assert Document.from_field(page, title="Given").title == "Given"
-    assert Document.from_field(text(1)).text == text(1)
-
-
-def test_clock_gives_the_times(dedup: Deduplicator) -> None:
-    times: Callable[[], float] = iter((4.0, 5.0, 6.0, 7.0, 8.0)).__next__
-    timed = Deduplicator(dedup.store, dedup.detectors, Config(), clock=times)
-    made = committed(timed, A)
-    assert (made.signature.first_seen, next(iter(timed.store.visits(made.signature))).seen) == (5.0, 6.0)
 
 
 # Detectors of the user's own that go wrong
@@ -656,13 +588,6 @@ def test_a_document_whose_place_was_taken_shows_no_form(preferring: Deduplicator
     assert len(preferring) == 1
 
 
-def test_other_hosts_copies_show_no_form_of_a_preferred_document(preferring: Deduplicator) -> None:
-    committed(preferring, A)
-    for place, url in enumerate((C, f"{A}?another")):
-        claimed = committed(preferring, url, edited(text(1), 30 + place))
-    assert outcome(claimed) == ("duplicate", A)
-
-
 def test_near_copies_repeat_a_preferred_document_that_is_pending(preferring: Deduplicator) -> None:
     first, preferred = claim(preferring, B, edited(text(1), 40)), claim(preferring, A)
     third = claim(preferring, "http://d.example/4", edited(text(1), 30))
@@ -671,13 +596,6 @@ def test_near_copies_repeat_a_preferred_document_that_is_pending(preferring: Ded
         each.commit()
     assert {known(preferring, url).signature for url in (A, B, "http://d.example/4")} == {preferred.signature}
     assert len(preferring) == 1
-
-
-def test_what_was_pending_then_becomes_a_mirror_too(preferring: Deduplicator) -> None:
-    first = claim(preferring, B)
-    assert outcome(committed(preferring, A)) == ("unique", None)
-    first.commit()
-    assert (known(preferring, B).is_copy, known(preferring, B).signature) == (True, known(preferring, A).signature)
 
 
 def test_a_preferred_host_s_document_is_compared_with_those_of_its_host(preferring: Deduplicator) -> None:

@@ -76,7 +76,7 @@ def test_the_feed_has_something_of_everything(tmp_path: Path, expected: tuple[by
     assert 50 < len(found) < 350
 
 
-@pytest.mark.parametrize("options", ["--workers 1", "--workers 2", *slow("", "--workers 4")])
+@pytest.mark.parametrize("options", ["--workers 2", *slow("", "--workers 1", "--workers 4")])
 def test_it_is_the_same_for_every_number(tmp_path: Path, expected: tuple[bytes, bytes, str], options: str) -> None:
     write_rows(tmp_path, made_up())
     assert outcome(tmp_path, *options.split()) == expected
@@ -155,10 +155,11 @@ def with_one(folder: Path, start: str, place: int = 89) -> tuple[str, ...]:
     return ("dedupe", "in.jsonl", "-o", "out.jsonl", "--workers")
 
 
-@pytest.mark.parametrize(("start", "message"), [("fail", "OSError('no fingerprint')"), ("wrong", "detector 'odd'")])
+@pytest.mark.parametrize(
+    ("start", "message"), [("fail", "OSError('no fingerprint')"), *slow(("wrong", "detector 'odd'"))]
+)
 def test_a_row_that_a_detector_fails_on_is_named(project: Path, start: str, message: str) -> None:
     call = with_one(project, start)
-    refused(project, *call, "1")  # once, so that what Python compiled lies there
     said = refused(project, *call, "1")
     assert "row 90: " in said
     assert message in said
@@ -172,11 +173,12 @@ def test_the_rows_of_a_batch_that_kills_its_process_are_named(project: Path) -> 
     assert not (project / "out.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_what_a_detector_prints_harms_nothing(project: Path) -> None:
     assert "200 rows, 200 kept" in succeeded(project, *with_one(project, "print"), "2").stderr
 
 
-@pytest.mark.parametrize(("count", "most"), [(10, 1), (300, 2), *slow((200, 1), (600, 3))])
+@pytest.mark.parametrize(("count", "most"), [(300, 2), *slow((10, 1), (200, 1), (600, 3))])
 def test_no_more_processes_are_started_than_there_is_work_for(project: Path, count: int, most: int) -> None:
     write(project / "in.jsonl", [{"text": text(n, 30)} for n in range(count)])
     succeeded(

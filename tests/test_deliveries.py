@@ -55,20 +55,6 @@ def test_an_own_url_that_gave_something_else_tells_nothing() -> None:
     assert not day.deliveries.is_delivered(other)
 
 
-def test_a_document_without_url() -> None:
-    day = Day(None)
-    assert not day.deliveries.is_delivered(day.held)
-    day.deliveries.record(day.held)
-    assert day.deliveries.is_delivered(day.held)
-
-
-def test_what_is_known_is_not_written_again() -> None:
-    day = Day()
-    day.gives(OWN, LATER)
-    day.deliveries.record(day.held)
-    assert [known.url for known in day.store.visits(day.held)] == [OWN]
-
-
 def test_what_came_in_this_run_was_given_whatever_its_url_gives_now() -> None:
     for first_seen, given in ((LATER, True), (BEFORE, False)):
         day = Day()

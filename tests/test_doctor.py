@@ -127,15 +127,6 @@ def test_a_bad_value_of_a_setting_of_others_is_left_to_scrapy() -> None:
     assert advised({"ADDONS": {"scrapy_neardup.Addon": 500, 5: 6}, **others}) == []
 
 
-def test_a_cache_that_asks_needs_no_expiry() -> None:
-    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_POLICY": "scrapy.extensions.httpcache.RFC2616Policy"}
-    assert advised({**ADD_ON, **cache}) == advised(ADD_ON)
-
-
-def test_ours_is_off_however_that_is_said() -> None:
-    assert advised({**ADD_ON, "NEARDUP_ENABLED": "no"}) == ["warning: NEARDUP_ENABLED = False: the plugin is off"]
-
-
 def test_the_worst_comes_first() -> None:
     levels = [advice.partition(":")[0] for advice in advised({"HTTPCACHE_ENABLED": True, "NEARDUP_ACTION": "tag"})]
     assert levels == ["error", "warning", "note"]
@@ -219,25 +210,11 @@ def test_no_kind_of_store_is_an_error_among_the_others(project: Path, arguments:
     assert f"to do: name another store with {named}\n" in made.stdout
 
 
-@pytest.mark.parametrize("verb", ["doctor", "stats"])
-def test_a_name_that_no_file_can_have_is_that_of_no_store(project: Path, verb: str) -> None:
-    made = neardup(project, verb, "--store", "a" * 256)
-    assert made.returncode == 2
-    assert f"store '{'a' * 256}' does not exist" in made.stdout + made.stderr
-    assert "Traceback" not in made.stderr
-
-
 def test_a_store_named_by_hand_has_to_be_there(project: Path) -> None:
     made = neardup(project, "doctor", "--store", "typo.sqlite")
     assert made.returncode == 2
     assert "error: store 'typo.sqlite' does not exist\n" in made.stdout
     assert not (project / "typo.sqlite").exists()
-
-
-def test_of_a_server_that_does_not_answer_it_says_where_to_look(project: Path) -> None:
-    made = neardup(project, "doctor", "--store", "redis://127.0.0.1:1")
-    assert made.returncode == 2
-    assert "to do: check the address, whether the server runs" in made.stdout
 
 
 def test_a_store_in_order_needs_nothing(project: Path) -> None:

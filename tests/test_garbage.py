@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
+from helpers import python
 from site_server import Page, Site, article, html
 
 CRAWL = """
@@ -31,16 +29,10 @@ print(json.dumps(gc.get_freeze_count()))
 """
 
 
-def test_a_crawl_freezes_objects_until_its_end(a: Site, tmp_path: Path) -> None:
+def test_a_crawl_freezes_objects_until_its_end(a: Site) -> None:
     a.pages["/1"] = Page(html(article(1)))
-    done = subprocess.run(
-        [sys.executable, "-c", CRAWL, f"{a.url}/1"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = python(CRAWL, f"{a.url}/1")
+    assert done.returncode == 0, done.stderr
     during, after = map(json.loads, done.stdout.splitlines())
     assert during == [1, True]
     assert after == 0

@@ -175,13 +175,6 @@ def test_a_few_copies_and_many_of_its_own() -> None:
     assert not world.leads("/own.html")
 
 
-def test_versions_of_a_site_are_no_mirrors() -> None:
-    world = World()
-    for number in range(150):
-        world.fetch(f"/{number}.html", NEAR if number % 6 == 0 else SAME)
-    assert not world.log
-
-
 def test_mirrors_that_all_differ_a_little_are_learned_in_the_end() -> None:
     world = World().many(WINDOW - 1, NEAR)
     assert not world.log
@@ -247,18 +240,6 @@ def test_a_frame_taken_for_text_is_taken_back_and_stays_so() -> None:
     stored = Hosts()
     stored.load(world.rows)
     assert [hosts.relations()[0].tally[:3] for hosts in (world.hosts, stored)] == [(10, 0, 0)] * 2
-
-
-def test_a_young_rule_is_rechecked_more() -> None:
-    young, old = (World().many(count).hosts.counterparts(f"{B}/x")[0] for count in (ENOUGH, WINDOW))
-    assert 0.1 > young.recheck > old.recheck > 0
-
-
-def test_the_surest_comes_first() -> None:
-    world = World().many()
-    world.a = "http://c.example"
-    world.many(50)
-    assert world.leads("/new.html") == ["http://c.example/new.html", f"{A}/new.html"]
 
 
 def test_evidence_survives_and_adds_up() -> None:

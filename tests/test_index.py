@@ -205,56 +205,6 @@ def test_of_a_crowd_the_nearest_and_newest_are_looked_at(way: str) -> None:
     assert near(index, 1, 0, 9) == dict.fromkeys(range(2 * crowd + 1, 2 * crowd + 4), 0)
 
 
-def test_levels_are_merged_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_index, "TAIL", 10)
-    monkeypatch.setattr(row_index, "MERGED", 50)
-    index, sizes = RowIndex(), []
-    for number in range(1, 101):
-        index.add(number, array("Q", [number << 40]), None)
-        index.grow(number)
-        sizes.append([len(level) for level in index.levels])
-    assert sizes[9::20] == [[10], [20, 10], [40, 10], [40, 20, 10], [40, 40, 10]]
-
-
-def test_an_error_of_a_merge_is_raised_where_it_is_adopted(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = RowIndex()
-
-    def add(first: int) -> None:
-        for number in range(first, first + 10):
-            index.add(number, array("Q", [1 << 60]), None)
-        index.grow(first + 9)
-
-    monkeypatch.setattr(row_index, "TAIL", 10)
-    with monkeypatch.context() as patch:
-        patch.setattr(row_index, "merged_columns", no_memory)
-        add(1)
-        add(11)  # starts a merge
-        with pytest.raises(MemoryError):
-            add(21)
-        assert index.find([(array("Q", [1 << 60]), 99, None, 0)]) == [Places({1 << 60: [*range(1, 31)]}, {})]
-    index.grow(30)
-    index.end()
-    assert [len(level) for level in index.levels] == [30]
-    assert index.find([(array("Q", [1 << 60]), 99, None, 0)]) == [Places({1 << 60: [*range(1, 31)]}, {})]
-
-
-def no_memory(levels: object) -> None:
-    raise MemoryError
-
-
-def test_removed_rows_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_index, "TAIL", 10)
-    index = RowIndex()
-    index.add(-1, array("Q", [1 << 60]), 1 << 60)
-    for number in range(1000):
-        index.add(number, array("Q", [number << 30]), number)
-        index.remove(number)
-    assert len(index._rows) < 30
-    index.grow(10)
-    assert index.find([(array("Q", [1 << 60]), 5, 1 << 60, 0)]) == [Places({1 << 60: [-1]}, {-1: 0})]
-    assert [len(level) for level in index.levels] == [1]
-
-
 # Files
 
 
@@ -285,36 +235,8 @@ def parts(*sizes: int) -> Iterator[Level]:
         first += size
 
 
-def test_file_holds_what_the_levels_had(files: LevelFiles) -> None:
-    levels = [*parts(20, 30, 0, 5)]
-    made = write(files, *levels)
-    [level] = files.read(fits, fail)
-    for other in (made, level):
-        assert columns(other) == columns(merged(levels))
-    assert not level.entries.flags.writeable
-
-
 def fail(file: Path, why: object) -> None:
     raise AssertionError(f"{file}: {why}")
-
-
-def test_those_are_read_that_cover_most(files: LevelFiles) -> None:
-    one, two, three, four = parts(10, 10, 10, 10)
-    other = LevelFiles(files.folder)
-    write(files, one)
-    write(files, three)
-    assert read(files) == [(1, 10)]
-    write(other, two)
-    assert read(files) == [(1, 10), (11, 20), (21, 30)]
-    write(files, two, three)  # removes those of the same rows
-    assert sorted(files.ranges().values()) == [(1, 10), (11, 30)]
-    write(files, four)
-    assert read(files) == [(1, 10), (11, 30), (31, 40)]
-    write(files, one, two)
-    assert sorted(files.ranges().values()) == [(1, 20), (11, 30), (31, 40)]
-    assert read(files) == [(1, 20)]  # the rest is made anew
-    write(files, one, two, three, four)
-    assert [*files.ranges().values()] == [(1, 40)]
 
 
 def test_no_level_is_written_that_is_damaged(files: LevelFiles, monkeypatch: pytest.MonkeyPatch) -> None:

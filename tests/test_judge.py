@@ -171,12 +171,6 @@ def test_a_folder_whose_last_line_somebody_edited_is_appended_to(tmp_path: Path)
     assert Reviews(config).differ(B, A)
 
 
-def test_documents_are_read_again_with_the_fields_of_the_project(tmp_path: Path) -> None:
-    config = Config(store=str(tmp_path / "judged"), fields=("html",), title_field="heading", url_field="link")
-    Reviews(config).append(Document(A, TEXT, "One"), Document(B, TEXT), SAME)
-    assert rows(tmp_path / "judged.reviewed" / "docs.jsonl")[0] == {"id": A, "link": A, "heading": "One", "html": TEXT}
-
-
 @pytest.mark.parametrize("broken", ['{"id": ', "[]", '{"text": "without id"}'])
 def test_a_broken_document_is_named(tmp_path: Path, broken: str) -> None:
     config = judged(tmp_path, A, B)
@@ -184,21 +178,6 @@ def test_a_broken_document_is_named(tmp_path: Path, broken: str) -> None:
         docs.write(f"{broken}\n")
     with pytest.raises(ConfigError, match=r"judgements can't be read: .*docs\.jsonl, (line|row) 3"):
         Deduplicator.from_config(config)
-
-
-def test_a_label_that_nobody_knows_is_named(tmp_path: Path) -> None:
-    pair = {"a": "http://a.example/1", "b": "http://a.example/2", "label": "diferent"}
-    config = judged(tmp_path, A, B)
-    write(tmp_path / "judged.reviewed" / "docs.jsonl", [{"id": pair[name], "text": "Boats"} for name in "ab"])
-    write(tmp_path / "judged.reviewed" / "pairs.jsonl", [pair])
-    with pytest.raises(ConfigError, match=r"label 'diferent'; allowed are dup, different"):
-        Reviews(config)
-
-
-def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file.reviewed").write_text("")
-    with pytest.raises(ConfigError, match="judgements can't be read: "):
-        Reviews(Config(store=str(tmp_path / "file")))
 
 
 # Before a fetch, and after one that failed

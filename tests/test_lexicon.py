@@ -31,21 +31,6 @@ FOREIGN = {
         Bürgermeister sagte, die Besucher brächten Arbeit und die alten Gebäude seien zu teuer. Vor dem
         Winter muss die Bücherei instand gesetzt werden, und die Einwohner dürfen ihre Meinung
         schreiben.""",
-    "French": """Le conseil municipal a voté mardi le nouveau budget après un débat qui a duré jusqu'à minuit.
-        Les élus de gauche regrettent que l'hôpital et la gare reçoivent moins d'argent que le stade,
-        tandis que le maire répond que les touristes créent des emplois et que les vieux bâtiments
-        coûtent trop cher. Il faudra réparer la bibliothèque avant l'hiver, et les habitants peuvent
-        donner leur avis par courrier.""",
-    "Spanish": """El ayuntamiento aprobó el martes el nuevo presupuesto tras un debate que duró hasta la
-        medianoche. Los vecinos lamentan que el hospital y la estación reciban menos dinero que el
-        estadio, mientras el alcalde responde que los turistas traen trabajo y que los edificios
-        antiguos resultan demasiado caros. Hay que reparar la biblioteca antes del invierno, y todos
-        pueden enviar su opinión por correo.""",
-    "Italian": """Il consiglio comunale ha approvato martedì il nuovo bilancio dopo una discussione durata fino a
-        mezzanotte. L'opposizione lamenta che l'ospedale e la stazione ricevano meno soldi dello stadio,
-        mentre il sindaco risponde che i turisti portano lavoro e che i vecchi edifici costano troppo.
-        Prima dell'inverno bisogna riparare la biblioteca, e gli abitanti possono mandare il loro parere
-        per lettera.""",
     "Japanese": """市議会は火曜日、真夜中まで続いた話し合いのあとで新しい予算を決めました。
         反対する議員たちは、病院や駅よりも競技場に多くのお金が使われると不満を述べましたが、
         市長は、観光客が仕事をもたらし、古い建物は費用がかかりすぎると答えました。
@@ -136,11 +121,6 @@ def test_other_files_are_refused(tmp_path: Path, name: str, data: bytes) -> None
         Lexicon.load(tmp_path / name)
 
 
-def test_missing_file_is_an_os_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        Lexicon.load(tmp_path / "none.txt")
-
-
 def test_builtin_has_the_middle_of_both_languages() -> None:
     expected = {"hospital", "railway", "currency", "insurance", "外交部", "医疗机构", "公共汽车", "礼品"}
     assert expected <= builtin().terms
@@ -180,12 +160,6 @@ def test_builtin_covers(text: str) -> None:
 def test_share_tells_other_languages(language: str) -> None:
     _, share = found(FOREIGN[language])
     assert share < MIN_SHARE
-
-
-@pytest.mark.parametrize("text", ["", "Read more", "The hospital is near the railway station.", "点击这里查看更多"])
-def test_number_tells_short_text(text: str) -> None:
-    terms, _ = found(text)
-    assert terms < MIN_TERMS
 
 
 def test_builtin_terms_are_the_same_everywhere() -> None:

@@ -55,11 +55,6 @@ def test_what_is_no_mirror_is_fetched(store: Store, url: str) -> None:
     assert mirrors(store).advise(url) is None
 
 
-def test_url_that_leads_nowhere_is_fetched(store: Store) -> None:
-    store.record(link(MIRROR, None, seen=NOW))
-    assert mirrors(store).advise(MIRROR) is None
-
-
 @pytest.mark.parametrize(("ttl", "expected"), [(2 * DAY, OWN), (DAY, OWN), (DAY - 1, None), (0, None)])
 def test_mirror_not_confirmed_for_so_long_is_fetched(store: Store, ttl: float, expected: str | None) -> None:
     assert holder(mirrors(store, mirror_ttl=ttl), MIRROR) == expected
@@ -127,10 +122,6 @@ def test_rule_stands_for_a_host_of_which_nothing_is_known(store: Store, rule: st
     assert known.advise("http://sub.n.example:8080/1") is None
 
 
-def test_rule_with_a_port_is_for_that_port(store: Store) -> None:
-    assert mirrors(store, mirror_hosts={"n.example:8080": "a.example"}).advise("http://n.example/1") is None
-
-
 def test_knowledge_comes_before_rules(store: Store) -> None:
     store.record(link("http://n.example/1", None, seen=NOW))
     assert mirrors(store, mirror_hosts={"n.example": "a.example"}).advise("http://n.example/1") is None
@@ -158,11 +149,6 @@ def rechecked(share: float, run: str = "") -> list[str]:
 def test_share_of_rechecks(share: float) -> None:
     deviation = (len(URLS) * share * (1 - share)) ** 0.5
     assert len(rechecked(share)) == pytest.approx(len(URLS) * share, abs=4 * deviation)
-
-
-def test_none_and_all_rechecked() -> None:
-    assert rechecked(0.0) == []
-    assert rechecked(1.0) == URLS
 
 
 def test_rechecks_are_the_same_within_a_run_and_others_in_the_next() -> None:
@@ -238,18 +224,3 @@ def test_document_without_url_has_its_mirrors() -> None:
     for url in (MIRROR, "http://n.example/1"):
         store.record(link(url, held, is_copy=True))
     assert alternatives(store, MIRROR) == ["http://n.example/1"]
-
-
-# Settings
-
-
-def test_settings_make_the_rules(store: Store) -> None:
-    config = Config(
-        mirror_ttl="10000 days", revisit="skip", recheck=1.0, mirror_hosts={"N.example": "A.example"},
-        preferred_hosts=["m.example"],
-    )  # fmt: skip
-    known = Mirrors(store, config)
-    store.record(link(OWN, document(store), seen=2e9))
-    assert holder(known, OWN) == OWN
-    assert holder(known, "http://n.example/1") == OWN
-    assert known.advise(MIRROR) is None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from cli import rows, succeeded, write
 from site_server import Page, Site, article
+from tiers import slow
 
 TEXT = article(1, 60)
 DROP = {"NEARDUP_REVISIT": "drop"}
@@ -34,7 +35,7 @@ def values(result: Any, name: str) -> Counter[str]:
     return Counter(each[0] if isinstance(each, list) else each for each in found)
 
 
-@pytest.mark.parametrize("kind", ["dict", "dataclass", "attrs", "pydantic", "loader"])
+@pytest.mark.parametrize("kind", ["dict", "loader", *slow("dataclass", "attrs", "pydantic")])
 def test_meetings_with_one_text_are_told_apart_by_their_date_in_every_kind_of_item(crawl, a, kind):
     urls = fill(a, {f"/e/{n}": row for n, row in enumerate(meetings())})
     first = crawl("EventSpider", DROP, urls=urls, kind=kind)
@@ -183,12 +184,6 @@ def test_a_warning_names_the_field_that_alone_keeps_items_apart(crawl, a):
     assert "WARNING: Most items have no URL of their own: 20 of 20" in log
     ignoring = crawl("EventSpider", {"NEARDUP_IGNORE_FIELDS": ["num*"]}, urls=fill(a, {"/other": listed}))
     assert len(ignoring.items) <= 1
-
-
-def test_a_warning_comes_when_half_of_the_documents_are_copies_of_few(crawl, a):
-    pages = {f"/p/{n}": {"title": "Log in", "body": TEXT} for n in range(20)}
-    log = crawl("EventSpider", urls=fill(a, pages), own="url").log
-    assert f"19 of 20 documents of 127.0.0.1 are copies of {a.url}/p/0. Check whether " in log
 
 
 def test_a_crawl_and_dedupe_of_its_feed_agree(crawl, a, b, tmp_path):

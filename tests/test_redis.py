@@ -165,15 +165,6 @@ def test_run_that_was_taken_for_dead_goes_on(place: Place, caplog: pytest.LogCap
 # Very many of a kind
 
 
-def test_very_many_of_one_fingerprint(place: Place) -> None:
-    with place.opened() as store:
-        commit(store, *(signature(str(number), exact=7, simhash=number << 20) for number in range(200)))
-        assert names(s for _, s in store.find(asking({"exact": (7,)}))) == [str(number) for number in range(184, 200)]
-        for each in list(store.signatures())[100:]:
-            store.withdraw(each)
-        assert names(s for _, s in store.find(asking({"exact": (7,)}))) == [str(number) for number in range(84, 100)]
-
-
 def test_very_many_fingerprints_of_one_document(place: Place) -> None:
     many = built("http://site.example/many", {"keys": tuple(range(9000))}, sketch(), 1000.0)
     with place.opened(made_with=[Keys()]) as store:
@@ -188,15 +179,15 @@ def test_document_of_very_many_urls_goes_with_all_of_them(place: Place) -> None:
     often, other = signature("often", exact=2), signature("other", exact=3, simhash=2**40)
     with place.opened() as store:
         commit(store, often, other)
-        for number in range(3000):
+        for number in range(600):
             store.record(link(f"http://mirror.example/{number}", often, is_copy=True))
-            if number % 1000 == 0:
+            if number % 200 == 0:
                 store.record(link(f"http://other.example/{number}", other, is_copy=True))
         store.flush()
-        assert store.forget(Selection(url=often.url)) == (1, 3001)
+        assert store.forget(Selection(url=often.url)) == (1, 601)
         store.flush()
         assert sorted(each.url for each in store.urls.all()) == sorted(each.url for each in store.visits(other))
-        assert [each.url.rpartition("/")[2] for each in store.visits(other)] == ["other", "0", "1000", "2000"]
+        assert [each.url.rpartition("/")[2] for each in store.visits(other)] == ["other", "0", "200", "400"]
         assert (held(store), [each.repeats for each in store.signatures()], store.describe()["urls"]) == (
             ["other"],
             [3],

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import threading
-from array import array
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import Any
 
 import pytest
 from helpers import until
-from redis_groups import Cluster, Group, Sentinels
 from redis_server import Server
 from tcp_proxy import TcpProxy
 from test_backends import claim, document, find, key_of, keys_of, near, of
 
-from scrapy_neardup.store.interface import Entry, Question, StoreError
+from scrapy_neardup.store.interface import Entry, StoreError
 from scrapy_neardup.store.records import Run
 from scrapy_neardup.store.redis import backend as backends
 from scrapy_neardup.store.redis import connection as servers
@@ -44,11 +42,6 @@ def durable() -> Iterator[Server]:
     started = Server("--appendonly", "yes", "--appendfsync", "always")
     yield started
     started.close()
-
-
-def restart(server: Server) -> None:
-    server.kill()
-    server.start()
 
 
 def reached(backend: RedisBackend) -> None:
@@ -88,20 +81,6 @@ def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: 
     assert held(open_at, server.address) == of(*rows)
 
 
-def test_claim_of_which_the_answer_was_lost(server: Server, proxy: TcpProxy, open_at: Opens) -> None:
-    backend = open_at(proxy.address)
-    proxy.cut_before_answer(b"EVALSHA")
-    entry = document(1, 11, 12, simhash=4)
-    found = claim(backend, entry)
-    assert (proxy.answers_lost, found.is_held, found.rows, found.near) == (1, True, {}, [])
-    backend.write([entry])
-    proxy.cut_before_answer(b"EVALSHA")
-    backend.flush(wait=True)
-    assert proxy.answers_lost == 2
-    assert find(open_at(server.address, ""), 11) == [entry.key]
-    assert backend.count(key_of(11)) == backend.count(key_of(12)) == 1
-
-
 def test_late_answer_to_a_claim_leaves_nothing_pending(
     server: Server, proxy: TcpProxy, open_at: Opens, impatient: None
 ) -> None:
@@ -115,105 +94,11 @@ def test_late_answer_to_a_claim_leaves_nothing_pending(
     assert claim(other, document(1, 11, run="other")).is_held
 
 
-def test_hung_server_holds_up_one_question_only(server: Server, open_at: Opens, impatient: None) -> None:
-    backend = open_at(server.address)
-    with server.hung():
-        for number in range(100):  # each of them would wait for as long
-            with pytest.raises(StoreError):
-                find(backend, number)
-    reached(backend)
-    assert find(backend, 1) == []
-
-
-def test_restart_of_a_server_that_keeps_all(durable: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:
-    backend, other = open_at(durable.address), open_at(durable.address, "other")
-    one, two, three = document(1, 11), document(2, 12), document(3, 13)
-    backend.write([one])
-    backend.flush(wait=True)
-    assert claim(backend, two).is_held
-    restart(durable)
-    reached(backend)
-    reached(other)
-    backend.write([two, three])
-    backend.flush(wait=True)
-    assert [find(other, value) for value in (11, 12, 13)] == [[one.key], [two.key], [three.key]]
-    assert [backend.count(key_of(value)) for value in (11, 12, 13)] == [1, 1, 1]
-    assert not caplog.records
-
-
-def test_restart_of_a_server_that_lost_all(server: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:
-    backend, other = open_at(server.address), open_at(server.address, "other")
-    rows = [document(n, 10 + n, simhash=n) for n in range(1, 4)]
-    backend.write([Entry("meta/made", {"format": 6}), Entry("run/run", Run("run", 5.0)), *rows[:2]])
-    backend.flush(wait=True)
-    assert keys_of(other.get(["meta/made"])) == ["meta/made"]
-    assert claim(backend, rows[2]).is_held
-    restart(server)
-    reached(other)
-    assert find(other, 11) == []
-    assert keys_of(other.get(["meta/made"])) == ["meta/made"]
-    reached(backend)
-    assert caplog.text.count("lost this run") >= 1
-    assert [find(other, value) for value in (11, 12, 13)] == [[each.key] for each in rows]
-    [row] = other.find([Question(array("Q", [key_of(13)]), 1)])[0].rows[key_of(13)]
-    assert row.is_pending
-    backend.write(rows[2:])
-    backend.flush(wait=True)
-    assert held(open_at, server.address) == of(*rows)
-    assert keys_of(other.scan("run")) == ["run/run"]
-    assert near(other, 2, 0) == [rows[1].key]
-
-
-def test_restart_of_a_server_that_lost_the_last_writes(server: Server, open_at: Opens) -> None:
-    backend, other = open_at(server.address), open_at(server.address, "other")
-    rows = [document(n, 10 + n) for n in range(1, 5)]
-    theirs = [document(n, 20 + n, run="other") for n in range(1, 5)]
-    backend.write(rows[:1])
-    backend.flush(wait=True)
-    server.tell("SAVE")
-    backend.write(rows[1:3])
-    other.write(theirs[:3])
-    backend.flush(wait=True)
-    other.flush(wait=True)
-    restart(server)
-    backend.write(rows[3:])
-    other.write(theirs[3:])
-    reached(backend)
-    reached(other)
-    assert held(open_at, server.address) == of(*theirs, *rows)
-    assert [find(other, 10 + n) for n in range(1, 5)] == [[each.key] for each in rows]
-
-
-def test_data_that_are_deleted_under_a_run(server: Server, open_at: Opens) -> None:
-    backend = open_at(server.address)
-    rows = [document(n, 10 + n) for n in range(1, 4)]
-    backend.write(rows[:2])
-    backend.flush(wait=True)
-    server.tell("FLUSHALL")
-    assert claim(backend, rows[2]).is_held
-    backend.write(rows[2:])
-    backend.flush(wait=True)
-    assert held(open_at, server.address) == of(*rows)
-
-
 def test_scripts_that_are_forgotten(server: Server, open_at: Opens) -> None:
     backend = open_at(server.address)
     server.tell("SCRIPT", "FLUSH")
     backend.write([document(1, 11)])
     assert find(backend, 11) == ["document/run/000001"]
-
-
-def test_writes_while_the_server_is_away(durable: Server, open_at: Opens) -> None:
-    backend = open_at(durable.address)
-    durable.kill()
-    rows = [document(n, 10 + n) for n in range(1, 301)]
-    for each in rows:
-        backend.write([each])
-    with pytest.raises(StoreError, match=r"can't be used"):
-        backend.flush(wait=False)
-    durable.start()
-    reached(backend)
-    assert held(open_at, durable.address) == of(*rows)
 
 
 # Leases
@@ -316,71 +201,7 @@ def failing(backend: RedisBackend, keys: list[str]) -> list[Any]:
     raise StoreError("it is away")
 
 
-# Servers that belong together
-
-
-@pytest.mark.slow
-def test_store_follows_to_the_new_master(open_at: Opens) -> None:
-    with Group() as group:
-        sentinels = Sentinels(group)
-        backend = open_at(sentinels.address)
-        rows = [document(n, 10 + n) for n in range(1, 6)]
-        backend.write(rows)
-        backend.flush(wait=True)
-        sentinels.fail_over()
-        backend.write([document(6, 16)])
-        reached(backend)
-        assert [find(backend, 10 + n) for n in (2, 6)] == [[f"document/run/00000{n}"] for n in (2, 6)]
-
-
-@pytest.mark.slow
-def test_store_follows_its_keys_to_another_node(open_at: Opens) -> None:
-    with Group() as group:
-        cluster = Cluster(group)
-        backend = open_at(cluster.address)
-        rows = [document(n, 10 + n, simhash=n) for n in range(1, 6)]
-        backend.write(rows)
-        backend.flush(wait=True)
-
-        def ask_halfway() -> None:
-            with pytest.raises(StoreError):
-                claim(backend, document(7, 12, run="run"))
-
-        cluster.move(backend.root, ask_halfway)
-        backend.write([document(6, 16)])
-        reached(backend)
-        assert keys_of(backend.scan("document")) == of(*rows, document(6, 16))
-        assert find(backend, 12) == [rows[1].key]
-
-
 # Refused
-
-
-def test_full_server(server: Server, open_at: Opens) -> None:
-    backend = open_at(server.address)
-    one, two = document(1, 11), document(2, 12)
-    backend.write([one])
-    backend.flush(wait=True)
-    server.tell("CONFIG", "SET", "maxmemory", "1")
-    with pytest.raises(StoreError, match="it is full"):
-        claim(backend, two)
-    backend.write([two])
-    with pytest.raises(StoreError, match="it is full"):
-        backend.flush(wait=True)
-    assert find(backend, 11) == [one.key]
-    server.tell("CONFIG", "SET", "maxmemory", "0")
-    backend.flush(wait=True)
-    assert find(backend, 12) == [two.key]
-
-
-def test_server_that_becomes_a_replica(server: Server, open_at: Opens) -> None:
-    backend = open_at(server.address)
-    server.tell("REPLICAOF", "127.0.0.1", "1")
-    with pytest.raises(StoreError, match="replica"):
-        claim(backend, document(1, 11))
-    server.tell("REPLICAOF", "NO", "ONE")
-    reached(backend)
-    assert claim(backend, document(1, 11)).is_held
 
 
 def test_one_damaged_key_keeps_no_other_row_from_being_written(server: Server, open_at: Opens) -> None:
@@ -413,30 +234,3 @@ def test_very_many_rows_of_one_key_are_deleted(server: Server, open_at: Opens) -
     backend.write([], rows[1:])
     backend.flush(wait=True)
     assert (find(backend, 7), near(backend, 3, 0)) == (of(rows[0]), of(rows[0]))
-
-
-def test_a_row_that_is_deleted_and_written_again_is_found(server: Server, open_at: Opens) -> None:
-    backend = open_at(server.address)
-    row = document(1, 11, simhash=3)
-    backend.write([row])
-    backend.write([], [row])
-    backend.write([row])
-    backend.flush(wait=True)
-    assert (find(backend, 11), near(backend, 3, 0)) == (of(row), of(row))
-
-
-def test_eviction_is_warned_of(server: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:
-    server.tell("CONFIG", "SET", "maxmemory", "100mb")
-    server.tell("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-    backend = open_at(server.address)
-    assert "noeviction" in caplog.text
-    told: dict[str, Any] = backend.describe()
-    assert told["eviction"] == "allkeys-lru"
-    assert told["bytes_server"] > 0
-
-
-def test_password_is_not_told() -> None:
-    with pytest.raises(StoreError) as caught:
-        RedisBackend("redis://:secret@127.0.0.1:1", "", writes=False)
-    assert "secret" not in str(caught.value)
-    assert "\n" not in str(caught.value)

@@ -32,14 +32,6 @@ def claimed(dedup: Deduplicator, document: Document, settle: Callable[[], object
         return waiting.result(30)
 
 
-def test_document_that_another_process_holds_is_found(place: Place) -> None:
-    with place.dedup() as one, place.dedup() as other:
-        one.claim(Document("http://a.example/1", text(1))).commit()
-        one.flush()
-        claim = other.claim(Document("http://b.example/1", edited(text(1), 50)))
-        assert (claim.verdict.status, claim.verdict.duplicate_of) == ("duplicate", "http://a.example/1")
-
-
 def test_twin_waits_until_the_first_one_is_committed(place: Place) -> None:
     with place.dedup() as one, place.dedup() as other:
         first = one.claim(Document("http://a.example/1", text(1)))
@@ -55,13 +47,6 @@ def test_twin_takes_the_place_of_one_that_is_withdrawn(place: Place) -> None:
         twin.commit()
     with place.opened(run=None) as store:
         assert [each.url for each in store.signatures()] == ["http://b.example/1"]
-
-
-def test_twin_takes_the_place_of_one_that_is_withdrawn_though_nobody_flushes(place: Place) -> None:
-    with place.dedup() as one, place.dedup() as other:
-        first = one.claim(Document("http://a.example/1", text(1)))
-        twin = claimed(other, Document("http://b.example/1", text(1)), first.withdraw)
-        assert twin.verdict.status == "unique"
 
 
 @pytest.mark.parametrize("outcome", ["committed", "withdrawn"])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import neardup, refused, succeeded
+from cli import succeeded
 from helpers import built, edited, signature, text
 from lxml import html
 from test_crawl_changes import crawled
@@ -316,17 +316,6 @@ def test_command_shows_the_beginnings_of_texts(held: Path) -> None:
     assert text(1).startswith(copy[3:].removesuffix("…"))
 
 
-def test_what_no_browser_opens_is_no_name_of_a_report(held: Path) -> None:
-    said = refused(held, "report", "-o", "r.txt", "--store", "held.sqlite")
-    assert said.endswith("; allowed is .html, .htm, each also with .gz\n")
-
-
-def test_command_of_an_empty_store(tmp_path: Path) -> None:
-    Deduplicator.open(str(tmp_path / "held.sqlite")).close()
-    assert neardup(tmp_path, "report", "-o", "r.html", "--store", "held.sqlite").returncode == 0
-    assert Page(tmp_path / "r.html").clusters() == {}
-
-
 # In a browser
 
 
@@ -403,13 +392,3 @@ def test_policy_lets_no_script_run(tmp_path: Path, chromium: Any) -> None:
     with Tab(chromium, page) as tab:
         (complaint,) = tab.complaints
         assert "Content Security Policy" in complaint
-
-
-@pytest.mark.slow
-@in_browser
-def test_what_is_folded_is_printed(tmp_path: Path, chromium: Any) -> None:
-    with Tab(chromium, write(tmp_path / "r.html", store(*SMALL))) as tab:
-        tab.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = false; })")
-        tab.page.emulate_media(media="print")
-        assert tab.page.locator("details table").first.is_visible()
-        assert not tab.page.locator("nav").is_visible()

@@ -22,7 +22,6 @@ from helpers import edited, text, write_rows
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.feeds import FeedError
-from scrapy_neardup.index.kinds import Unions
 from scrapy_neardup.items import item_document
 from scrapy_neardup.settings import Config, ConfigError
 
@@ -34,7 +33,7 @@ from pyspark.sql import Row, SparkSession
 
 from scrapy_neardup.spark import dedupe
 from scrapy_neardup.spark.__main__ import main
-from scrapy_neardup.spark.job import components, near, previous, read
+from scrapy_neardup.spark.job import read
 
 # Spark is started once: with --dist loadgroup one worker has all of these tests.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
@@ -183,42 +182,6 @@ def test_rows_come_in_the_order_of_the_frame(spark: SparkSession) -> None:
 def test_a_detector_with_an_index_of_its_own_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ConfigError, match="'feature_code' has its own index"):
         dedupe(spark.createDataFrame([("a", "b")], "id string, text string"), detectors=["exact", "feature_code"])
-
-
-def test_components_are_those_of_union_find(spark: SparkSession) -> None:
-    chosen = random.Random(5)
-    pairs = [sorted(chosen.sample(range(300), 2)) for _ in range(120)]
-    pairs += [[n, n + 1] for n in range(400, 460)]  # a long chain
-    unions: Unions[int] = Unions()
-    for pair in pairs:
-        unions.join(*pair)
-    found = components(spark.createDataFrame(pairs, "a long, b long")).collect()
-    expected = {member: min(cluster) for cluster in unions.clusters() for member in cluster}
-    assert sorted(map(tuple, found)) == sorted(expected.items())
-
-
-@pytest.mark.parametrize("distance", [0, 1, 3, 6, 10])
-def test_near_values_are_found(spark: SparkSession, distance: int) -> None:
-    chosen = random.Random(distance)
-    values = [chosen.getrandbits(64) for _ in range(20)]
-    values += [
-        value ^ sum(1 << bit for bit in chosen.sample(range(64), chosen.randrange(1, 12))) for value in values * 5
-    ]
-    expected = {
-        (a, b)
-        for b, value in enumerate(values)
-        for a, earlier in enumerate(values[:b])
-        if 0 < (value ^ earlier).bit_count() <= distance
-    }
-    signed = [(n, value - (value >> 63 << 64)) for n, value in enumerate(values)]
-    frame = spark.createDataFrame(signed, "number long, value long")
-    assert set(map(tuple, near(frame, distance, 1024).collect())) == expected
-
-
-def test_of_one_key_the_last_are_paired(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([(n, n % 2) for n in range(10)], "number long, value long")
-    found = previous(frame, 2).where("b >= 8").collect()
-    assert sorted(map(tuple, found)) == [(4, 8), (5, 9), (6, 8), (7, 9)]
 
 
 def test_rows_of_several_files_are_numbered_as_dedupe_reads_them(spark: SparkSession, tmp_path: Path) -> None:

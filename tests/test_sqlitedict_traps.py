@@ -1,4 +1,4 @@
-"""Traps of sqlitedict: it falls into each, and the store that writes through it does not."""
+"""Traps of sqlitedict, into which the store that writes through it does not fall."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from helpers import until
 from sqlitedict import SqliteDict
-from store_kinds import on_disk
 
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store.local import sqlite as module
@@ -31,8 +30,6 @@ CREATE TRIGGER orphan AFTER INSERT ON neardup WHEN new.key = 'meta/bad' BEGIN IN
 FAILING_STATEMENT = """
 CREATE TRIGGER refuse BEFORE INSERT ON neardup WHEN new.key = 'meta/bad' BEGIN SELECT RAISE(ABORT, 'refused'); END;
 """
-
-SLOW = "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2000000) SELECT max(n) FROM c"
 
 
 @pytest.fixture(autouse=True)
@@ -110,11 +107,6 @@ def test_commit_that_fails(path: str, writer: Writer) -> None:
     write(writer, "other")
     assert held(path) == {"other"}
 
-    other = plain(path)
-    other.conn.execute("PRAGMA foreign_keys=ON")
-    other["meta/bad"] = b""
-    hangs(other.commit, other)
-
 
 def test_of_several_statements_one_fails(path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WRITTEN", 1)
@@ -125,56 +117,11 @@ def test_of_several_statements_one_fails(path: str, writer: Writer, monkeypatch:
     write(writer, "other")
     assert held(path) == {"other"}
 
-    other = plain(path)
-    other.conn.execute(SLOW)  # so that all of these wait when the first one is done
-    other.update([("meta/good", b""), ("meta/bad", b""), ("meta/third", b"")])
-    with pytest.raises(sqlite3.IntegrityError, match="refused"):
-        other.commit()
-    assert held(path) == {"other", "good", "third"}
-
 
 def test_what_is_written_is_written_for_a_power_loss(path: str, writer: Writer) -> None:
     assert answer(writer, "PRAGMA synchronous") == 2  # FULL
     assert answer(writer, "PRAGMA journal_mode") == "wal"
     assert answer(writer, "PRAGMA busy_timeout") == LOCK_SECONDS * 1000
-    with closing(plain(path)) as other:
-        assert other.conn.select_one("PRAGMA synchronous") == (0,)
-        assert other.conn.select_one("PRAGMA busy_timeout") == (5000,)
-
-
-def test_store_that_another_opened_with_the_default_journal(tmp_path: Path) -> None:
-    place = on_disk(tmp_path)
-    place.fill("a")
-    SqliteDict(place.address, tablename="neardup", encode=bytes, decode=bytes).close()
-    with closing(sqlite3.connect(place.address)) as db:
-        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-    assert place.held(run=None) == ["a"]
-    place.fill("b")
-    assert place.held() == ["a", "b"]
-    with closing(sqlite3.connect(place.address)) as db:
-        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
-def test_file_that_sqlitedict_made_is_refused(tmp_path: Path) -> None:
-    place = on_disk(tmp_path)
-    plain(place.address).close()
-    before = Path(place.address).read_bytes()
-    for run in ("", None):
-        with pytest.raises(StoreError, match="belongs to another program") as caught:
-            place.open(run=run)
-        assert "\n" not in str(caught.value)
-    assert Path(place.address).read_bytes() == before
-
-
-def test_store_that_is_open_is_not_taken_over(tmp_path: Path) -> None:
-    place = on_disk(tmp_path)
-    with place.opened() as store:
-        with pytest.raises(sqlite3.OperationalError, match="locked"):  # noqa: PT012 - the thread dies, or says so
-            opened = SqliteDict(place.address, tablename="neardup", flag="r", encode=bytes, decode=bytes)
-            _ = [*opened.keys()]
-        store.flush()
-    place.fill("a")
-    assert place.held() == ["a"]
 
 
 @pytest.fixture
@@ -201,13 +148,6 @@ def test_damaged_page_is_met_while_writing(damaged: str) -> None:
     ends(writer.close)
 
 
-def test_damaged_page_is_met_while_reading(damaged: str, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="damaged"):
-        on_disk(tmp_path).open(run=None)
-    other = plain(damaged)
-    hangs(lambda: [*other.items()], other)
-
-
 def test_thread_that_died_is_told_of(writer: Writer) -> None:
     write(writer, "a")
     connection = writer._dict.conn
@@ -216,15 +156,3 @@ def test_thread_that_died_is_told_of(writer: Writer) -> None:
     for _ in range(2):
         with pytest.raises(StoreError, match="thread died"):
             write(writer, "b")
-
-
-def test_store_ends_where_the_thread_died(tmp_path: Path) -> None:
-    place = on_disk(tmp_path)
-    place.fill("a")
-    store = place.open()
-    connection = store.backend._writer._dict.conn  # type: ignore[attr-defined]
-    connection.close()
-    until(lambda: not connection.is_alive())
-    with pytest.raises(StoreError, match="thread died"):
-        store.close()
-    assert place.held() == ["a"]

@@ -57,10 +57,6 @@ def refusal(place: Place) -> str:
     return str(caught.value)
 
 
-def test_no_file_is_left_beside_the_store(place: Place) -> None:
-    assert os.listdir(Path(place.address).parent) == ["store.sqlite"]
-
-
 def test_nothing_is_left_of_what_a_run_that_died_wrote(place: Place) -> None:
     place.fill_and_die("lost")
     place.fill()
@@ -126,18 +122,6 @@ def test_documents_are_read_with_sqlitedict_and_msgpack_alone(tmp_path: Path, on
 # Damage
 
 
-def test_small_file_that_was_cut_off_or_has_a_damaged_page_is_refused(place: Place) -> None:
-    place.fill(*(f"document-{n}" for n in range(300)))
-    file = Path(place.address)
-    whole = file.read_bytes()
-    for share in (0.1, 0.5, 0.9):
-        file.write_bytes(whole[: int(len(whole) * share)])
-        refusal(place)
-    for start in range(PAGE, len(whole), PAGE):
-        file.write_bytes(whole[:start] + b"\xa5" * PAGE + whole[start + PAGE :])
-        refusal(place)
-
-
 def test_damage_of_a_large_store_is_told_when_it_is_met(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "SMALL", 0)
     monkeypatch.setattr(row_index, "TAIL", 100)
@@ -177,22 +161,6 @@ def outcome(place: Place) -> str:
         except StoreError as error:
             return "met" if "malformed" in str(error) or "damaged" in str(error) else str(error)
     return ""
-
-
-@pytest.mark.parametrize("byte", [0, 4, 20, -1])
-def test_damaged_row_is_refused(place: Place, byte: int) -> None:
-    key = first_key(place, "document/")
-    damaged = bytearray(place.content()[key])
-    damaged[byte] ^= 0x10
-    change(place, key, bytes(damaged))
-    assert "damaged" in refusal(place)
-
-
-@pytest.mark.parametrize("kind", ["meta", "run", "document", "visit"])
-@pytest.mark.parametrize("value", [b"", b"\xff\xfe", b"{}", b"[1]"])
-def test_row_of_nonsense_is_refused(place: Place, kind: str, value: bytes) -> None:
-    change(place, first_key(place, kind), value)
-    refusal(place)
 
 
 class Bomb:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import random
 import shutil
 import sqlite3
@@ -16,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import asking, detectors, python, settle, signature, talk, until
+from helpers import asking, python, settle, signature, talk, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
 from scrapy_neardup.index import row_index
-from scrapy_neardup.store import Selection, Store, compact, open_store
+from scrapy_neardup.store import Selection, Store, compact
 from scrapy_neardup.store.interface import Entry
 from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.local.stored_index import LevelFiles
@@ -185,14 +184,6 @@ def test_an_index_is_made_for_many_rows_when_a_store_is_opened(place: Place, mon
     assert held(place) == [*range(100)]
 
 
-def test_levels_that_are_built_anew_become_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_index, "STEP", 60)
-    fill_numbered(place, 0, 100)
-    compact(place.address)
-    assert len(names(place)) == 1
-    assert held(place) == [*range(100)]
-
-
 def test_numbers_with_a_wide_gap(place: Place) -> None:
     fill_numbered(place, 0, 100)
     with closing(sqlite3.connect(place.address)) as db, db:
@@ -325,45 +316,6 @@ def test_index_of_an_older_copy_is_not_taken_for_the_newer_one(filled: Place) ->
     assert verify(filled.address).findings == []
 
 
-def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
-    file = file_of(filled).with_name("half.idx.part")
-    file.write_bytes(b"half")
-    os.utime(file, (1, 1))
-    assert verify(filled.address).findings == []
-    fill_numbered(filled, 200, 100)
-    compact(filled.address)
-    assert not file.exists()
-
-
-@pytest.mark.parametrize("examples", [20, *slow(300)])
-def test_damage_of_a_large_index_is_told_or_leads_to_nothing_wrong(
-    filled: Place, examples: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored_index, "CHECKED", 0)
-    file = file_of(filled)
-    whole, before = file.read_bytes(), content(filled)
-    head = 56
-    for seed in range(examples):
-        rng, data = random.Random(seed), bytearray(whole)
-        at = rng.randrange(head, len(whole))
-        data[at : at + 512] = rng.randbytes(len(data[at : at + 512]))
-        file.write_bytes(data)
-        assert told(filled) <= set(HELD), seed
-        assert not verify(filled.address).findings or not verify(filled.address).findings[0].what.startswith("row")
-    file.write_bytes(whole)
-    assert content(filled) == before
-
-
-def told(place: Place) -> set[int]:
-    """Return the numbers of the documents that a store finds."""
-    with place.opened(run=None) as store:
-        asked = [list(store.find(asking({"exact": (n + 1000,), "simhash": (n << 30,)}))) for n in HELD]
-        links = [store.resolve(f"{URL}{number}") for number in HELD]
-        assert all(0 <= link.signature.repeats <= 10**9 for link in links if link and link.signature)
-        urls = {each.url for some in asked for _, each in some} | {link.url for link in links if link}
-        return {int((url or "").rpartition("/")[2]) for url in urls}
-
-
 # Several processes, and kills
 
 
@@ -386,23 +338,6 @@ def test_processes_that_build_at_once(place: Place, count: int) -> None:
     assert [each.what for each in verify(place.address).findings if not each.harmless] == []
     compact(place.address)
     assert len(names(place)) == 1
-    assert verify(place.address).findings == []
-
-
-def test_processes_that_make_files_of_the_same_rows(place: Place) -> None:
-    fill_numbered(place, 0, 100)
-    maker = place.open()
-    settle(maker)
-    with place.opened() as other:
-        put_all(maker, range(100, 300))
-        put_all(other, range(300, 600))
-        put_all(maker, range(600, 700))
-        assert found(maker) == [*range(700)]
-        maker.close()
-        put_all(other, range(700, 900))
-        assert found(other) == [*range(900)]
-    assert held(place) == [*range(900)]
-    assert len(names(place)) <= 5
     assert verify(place.address).findings == []
 
 
@@ -463,26 +398,6 @@ def test_a_row_that_is_deleted_while_it_is_written_is_no_news(place: Place) -> N
             assert store.backend.news() == ([], False)
             store.flush()
     assert held(place) == []
-
-
-def test_rows_that_are_deleted_before_they_are_written_leave_nothing(place: Place) -> None:
-    with place.opened() as store:
-        held = store.backend.index  # type: ignore[attr-defined]
-        for number in range(10 * TAIL):
-            document = numbered(number)
-            put(store, document)
-            store.withdraw(document)
-        assert len(held._rows) < 3 * TAIL
-        assert held.levels == []
-
-
-def test_withdrawn_documents_leave_the_store_in_memory() -> None:
-    with closing(open_store(None, detectors())) as store:
-        for number in range(10 * TAIL):
-            document = numbered(number)
-            store.add(document)
-            store.withdraw(document)
-        assert len(store.backend.index._rows) < 3 * TAIL  # type: ignore[attr-defined]
 
 
 def test_many_pending_documents_are_in_no_level(place: Place) -> None:

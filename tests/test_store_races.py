@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import asking, python, settle
-from store_kinds import URL, Place, commit, fill_numbered, held, numbered, on_disk
+from helpers import asking, python
+from store_kinds import URL, Place, commit, held, numbered, on_disk
 from store_model import PAIR
 
 from scrapy_neardup.hosts import Row
 from scrapy_neardup.index.row_index import Level
-from scrapy_neardup.store import Selection, Store, StoreError
-from scrapy_neardup.store.local.database import RunLock, key_in, runs_in
+from scrapy_neardup.store import Store, StoreError
+from scrapy_neardup.store.local.database import RunLock
 from scrapy_neardup.store.local.sqlite import SqliteBackend
 from scrapy_neardup.store.local.stored_index import LevelFiles
 
@@ -102,31 +102,7 @@ def test_two_never_get_the_lock_of_a_run_that_is_let_go(place: Place, monkeypatc
         lock.release()
 
 
-# What is forgotten
-
-
-def test_run_that_is_forgotten_leaves_no_rows(place: Place) -> None:
-    run = fill_numbered(place, 1, 2)
-    with place.opened() as store:
-        assert store.forget(Selection(run=run)).documents == 2
-    with closing(sqlite3.connect(place.address)) as db:
-        runs = runs_in(db, "neardup")
-        keys = [key_in(key, runs) for (key,) in db.execute("SELECT key FROM neardup")]
-        assert [key for key in keys if f"/{run}/" in key] == []
-
-
 # Damage
-
-
-def test_damaged_record_of_a_run_is_told_and_the_rest_taken_in(place: Place) -> None:
-    with place.opened() as store, place.opened() as other:
-        with closing(sqlite3.connect(place.address)) as db, db:
-            db.execute("INSERT INTO neardup (key, value) VALUES ('run/other', ?)", (b"{bad",))
-        commit(other, numbered(1))
-        with pytest.raises(StoreError, match="row 'run/other' is damaged"):
-            settle(store)
-        settle(store)
-        assert held(store) == ["1"]
 
 
 def test_news_before_a_damaged_row_are_taken_in(place: Place) -> None:

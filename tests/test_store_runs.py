@@ -89,19 +89,6 @@ def test_runs_of_which_one_code_is_made(place: Place, tmp_path: Path) -> None:
 # Runs that die
 
 
-@pytest.mark.parametrize(("unclean", "expected"), [("forget", ["old"]), ("keep", ["lost", "old", "too"])])
-def test_documents_of_a_run_that_died(place: Place, unclean: str, expected: list[str]) -> None:
-    place.fill("old")
-    run = place.fill_and_die("lost", "too")
-    for unclean_run in (unclean, "keep", "forget"):  # a decision stays
-        with place.opened(unclean_run=unclean_run) as store:
-            assert not store.is_alive(run)
-            assert (held(store), len(store)) == (expected, len(expected))
-            assert bool(store.resolve("http://site.example/lost")) == ("lost" in expected)
-            assert all(run.closed for run in store.runs() if run.id != store.run)
-    assert place.is_whole()
-
-
 def test_documents_of_a_process_that_was_killed(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     place.fill("old")
     place.fill_and_kill("lost")
@@ -113,19 +100,6 @@ def test_a_run_that_died_and_is_kept_is_told_of(place: Place, caplog: pytest.Log
     place.fill_and_kill("kept")
     assert place.held(unclean_run="keep") == ["kept"]
     assert "died. Its documents are kept (NEARDUP_UNCLEAN_RUN)" in caplog.text
-
-
-def test_link_to_what_was_forgotten_is_dropped(place: Place) -> None:
-    with place.opened() as store:
-        place.fill_and_die("lost")
-        wait_for(store, "lost")
-        [lost] = store.signatures()
-        store.record(link("http://m.example/x", lost, is_copy=True))
-        store.record(link("http://m.example/y", None))
-    with place.opened() as store:
-        assert held(store) == []
-        assert store.resolve("http://m.example/x") is None
-        assert store.resolve("http://m.example/y") is not None
 
 
 def test_what_a_forgotten_document_replaced_does_not_come_back(place: Place) -> None:
@@ -177,30 +151,7 @@ def test_documents_of_a_living_process_are_seen_and_stay(place: Place, living: T
     assert place.held() == ["a", "b"]
 
 
-def test_runs_at_once_have_ids_of_their_own(place: Place) -> None:
-    with place.opened() as one, place.opened() as other:
-        commit(one, signature("a"))
-        commit(other, signature("b"))
-        assert len({one.run, other.run, place.fill(), ""}) == 4
-    assert place.held() == ["a", "b"]
-
-
 # Runs that are resumed
-
-
-def test_resumed_run_keeps_its_id_and_its_documents(place: Place) -> None:
-    run = place.fill("a")
-    assert place.fill("b", run=run) == run
-    assert place.held() == ["a", "b"]
-
-
-def test_resumed_run_that_died_loses_only_what_came_after_it_was_paused(place: Place) -> None:
-    place.fill("a", run="job")
-    place.fill_and_die("lost", run="job")
-    with place.opened(run="job") as store:
-        assert (store.run, held(store)) == ("job", ["a"])
-        commit(store, signature("b"))
-    assert place.held() == ["a", "b"]
 
 
 def test_resumed_run_shows_the_others_what_it_holds_now(place: Place) -> None:
@@ -236,20 +187,6 @@ def test_living_run_is_not_forgotten(place: Place) -> None:
             with pytest.raises(StoreError, match=reason):
                 store.forget(Selection(run=run))
     assert place.held() == ["a"]
-
-
-@pytest.mark.parametrize("selected", [{"url": "http://site.example/a"}, {"host": "site.example"}, {"before": 2500.0}])
-def test_what_is_forgotten_is_gone_for_good_and_for_all(place: Place, selected: dict[str, Any]) -> None:
-    place.fill("a")
-    with place.opened() as store, place.opened() as other:
-        commit(store, signature("b", exact=2, simhash=2**40, url="http://other.example/b"))
-        b = next(each for each in store.signatures() if each.url == "http://other.example/b")
-        store.record(link(MIRROR, b, is_copy=True, seen=3000.0))
-        assert store.forget(Selection(**selected)) == (1, 1)
-        assert store.forget(Selection(**selected)) == (0, 0)
-        store.flush()
-        wait_for(other, "b")
-    assert place.held() == ["b"]
 
 
 @pytest.mark.parametrize(("unclean", "expected"), [("forget", "ac"), ("keep", "abc")])

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 from helpers import edited, text, words
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 
@@ -356,7 +357,8 @@ FOUND = {
     "a long text with a twentieth of its own under one title, on two hosts": ordinances(ONE_TITLE, B, 300, 1),
 }
 
-STORIES = pytest.mark.parametrize("story", [pytest.param(story, id=name) for name, story in {**KEPT, **FOUND}.items()])
+EACH = [pytest.param(story, id=name) for name, story in {**KEPT, **FOUND}.items()]
+STORIES = pytest.mark.parametrize("story", EACH)
 
 
 def expected(story: Story) -> list[str]:
@@ -373,7 +375,7 @@ def test_as_many_are_kept_in_the_other_order(story: Story) -> None:
     assert one_run(reversed(story.documents)).count("duplicate") == story.copies
 
 
-@STORIES
+@pytest.mark.parametrize("story", [*EACH[::6], *slow(*(each for n, each in enumerate(EACH) if n % 6))])
 def test_a_store_that_is_opened_again_decides_alike(story: Story, tmp_path: Path) -> None:
     assert a_run_each(story.documents, tmp_path / "store.sqlite") == expected(story)
 

@@ -133,6 +133,7 @@ def test_cutting_all_at_once_gives_the_words_of_each_run(text: str) -> None:
     assert tokenize(text) == one_by_one(text)
 
 
+@pytest.mark.slow
 @ALL
 def test_each_han_character_that_jieba_does_not_know_is_a_word(
     monkeypatch: pytest.MonkeyPatch, all_of_them: bool

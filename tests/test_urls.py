@@ -130,7 +130,7 @@ MADE = st.builds(
 )
 
 
-@pytest.mark.parametrize("examples", [100, *slow(500)])
+@pytest.mark.parametrize("examples", [25, *slow(500)])
 def test_a_plain_url_comes_to_what_any_other_would(examples: int) -> None:
     @settings(max_examples=examples, deadline=None)
     @given(st.from_regex(_PLAIN, fullmatch=True) | MADE)

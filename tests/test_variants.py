@@ -9,10 +9,9 @@ import pytest
 from helpers import text
 
 from scrapy_neardup import Claim, Deduplicator, Document
-from scrapy_neardup.contrib.parameters import DIFFERENT, Rule, Trial, difference, variation
+from scrapy_neardup.contrib.parameters import Rule, difference, variation
 from scrapy_neardup.contrib.variants import PER_SITE, Learner
 from scrapy_neardup.settings import Config
-from scrapy_neardup.store import Selection
 
 A = "http://a.example"
 ENOUGH = 41  # equal pages that bring a rule into force
@@ -145,14 +144,6 @@ def test_each_kind_of_variant_is_learned_and_skipped(name: str, made: Callable[[
     assert world.crawl(made, 10, start=2000) == 10 * (len(made(0)) - 1)
 
 
-def test_a_plain_url_is_never_skipped() -> None:
-    world = World()
-    world.crawl(prints)
-    assert not world.fetch("/new?print=1", text(9000))
-    assert not world.fetch("/new", text(9000))
-    assert world.rules == ["a.example/…?print=…"]
-
-
 # Adversaries
 
 
@@ -179,22 +170,6 @@ def test_one_directory_says_nothing_of_another() -> None:
     assert world.rules == []
 
 
-def test_one_different_page_ends_a_rule() -> None:
-    world = World()
-    world.crawl(prints, 60)
-    [rule] = world.all
-    assert rule.in_force
-    rule.add([("", Trial(DIFFERENT, "", "", 0.0))])
-    assert not rule.in_force
-
-
-def test_a_page_fetched_twice_is_no_evidence_for_itself() -> None:
-    world = World()
-    world.crawl(lambda n: [f"/{n}?{sid(n)}"] * 2, 60)
-    world.crawl(lambda n: [f"/{n}?{sid(n, 1)}", f"/{n}?{sid(n, 2)}"], 2, start=100)
-    assert [rule.same for rule in world.all] == [1]
-
-
 def test_a_login_wall_at_many_urls_is_one_page() -> None:
     world = World()
     for number in range(100):
@@ -205,16 +180,6 @@ def test_a_login_wall_at_many_urls_is_one_page() -> None:
     for number in range(10):
         world.fetch(f"/{2000 + number}", text(2))
     assert not world.fetch("/2005?print=1", text(2))  # at so many URLs, it may be a wall
-
-
-def test_pages_that_are_nearly_alike_are_no_evidence() -> None:
-    world = World()
-    words = [f"w{n}" for n in range(150)]
-    for number in range(60):
-        for value in range(2):
-            said = [*words, f"other{number}x{value}", *reversed(words)]
-            world.fetch(f"/item?sku={number:04}abcd{value}", " ".join(said))
-    assert world.rules == []
 
 
 def test_short_texts_are_neither_evidence_nor_skipped() -> None:
@@ -276,11 +241,3 @@ def test_what_changed_between_runs_is_no_evidence(tmp_path) -> None:
     assert again.fetch(f"/3?{sid(3, 71)}", text(5003))
     assert again.rules
     again.dedup.close()
-
-
-def test_nothing_is_skipped_for_a_host_that_was_forgotten() -> None:
-    world = World(skips=True)
-    world.crawl(sessions, 50)
-    world.dedup.flush()
-    world.dedup.store.forget(Selection(host="a.example"))
-    assert not world.fetch(f"/3?{sid(3, 80)}", text(3))

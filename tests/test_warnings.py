@@ -13,7 +13,6 @@ from site_server import Page, article
 
 from scrapy_neardup import Config, Deduplicator, Document
 from scrapy_neardup.crawl.observers import HOSTS, ORIGINALS, Warnings
-from scrapy_neardup.matching.siblings import same_title
 
 Item = dict[str, Any]
 LOGIN = article(0)
@@ -92,22 +91,6 @@ def test_a_field_that_alone_keeps_items_with_one_text_apart(crawl, a):
     assert first != second
     assert "NEARDUP_IGNORE_FIELDS" in warning
     assert len(crawled(crawl, a, items, CONCURRENT_ITEMS=1, NEARDUP_IGNORE_FIELDS="count")) == 1  # of one original
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "is_same"),
-    [
-        ("The night ferry", " the  Night ferry ", True),
-        ("The night ferry", "The night ferry - The Harbour Post", True),
-        ("Post | The night ferry sails", "The night ferry sails: The Gazette", True),
-        ("夜班渡船复航_海港日报", "夜班渡船复航-晚报", True),
-        ("夜班渡船复航_海港日报", "夜班渡船停航_海港日报", False),
-        ("The night ferry - Post", "The day ferry - Post", False),
-        ("BoatList Class | Lib 6", "BoatHash Class | Lib 6", False),
-    ],
-)
-def test_titles_that_differ_in_the_name_of_the_site_are_the_same(first: str, second: str, is_same: bool) -> None:
-    assert same_title(first, second) is same_title(second, first) is is_same
 
 
 def test_what_is_counted_is_bounded(caplog: pytest.LogCaptureFixture) -> None:

@@ -85,7 +85,7 @@ class NearDup:
         self._summed_at = time.monotonic()
         self._syncing: AsyncioLoopingCall | LoopingCall | None = None
         connect = crawler.signals.connect
-        connect(self.itself, signal=_SHARED)
+        connect(self.itself, signal=_SHARED, weak=False)  # or nobody may hold it until the last component is made
         for name in ("spider_opened", "spider_closed", "engine_stopped"):
             connect(getattr(self, name), signal=getattr(signals, name))
         if self.dropped:
@@ -153,6 +153,7 @@ class NearDup:
             self.count("store/errors")
             logger.error("The run could not be closed, so the next run counts it as dead: %s", error)
         finally:
+            self.crawler.signals.disconnect(self.itself, signal=_SHARED)
             if self._thread:
                 self._thread.shutdown(wait=False)
             self.workers.close()
