@@ -207,19 +207,18 @@ class Deduplicator:
         return claims
 
     def _new(self, document: Document) -> Claim | None:
-        """Commit a foreseen document that nothing resembles, and whose URL is unknown. Return None for any other."""
-        signature, url = self._signed.get(document), document.url
-        is_plain = document.has_own_url and not (document.aliases or document.loose or url in self.matcher.preference)
-        if not (signature and is_plain and self.store.is_alone(signature)) or (url and self.store.resolve(url)):
+        """Claim a foreseen document that has no candidates. Return None for any other.
+
+        It must be committed at once, since no look-up finds it before.
+        """
+        signature = self._signed.get(document)
+        if not (signature and self.store.is_alone(signature)) or self.matcher.last(document.url):
             return None
         del self._signed[document]
         self.matcher.apart = None
         self.matcher.learn(signature, None)
-        claim = Claim(self, document, signature, None)
-        claim.state = "committed"
-        self.store.insert(signature, self._own_visit(claim))
-        if self._learns_hosts and url:
-            self._learn(claim, [url])
+        self.store.admit(signature)
+        claim = self._pending[signature] = Claim(self, document, signature, None)
         return claim
 
     def foresee(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> None:
@@ -288,12 +287,14 @@ class Deduplicator:
                 self.store.withdraw(signature)
             self.keep_fetching(document)
             return
-        given_by, own = _urls(document), self._own_visit(claim) if is_new else None
+        given_by, own = _urls(document), None
         with suppress(StoreError):  # the next write raises it
             if not self.store.is_remote and self.store.session.others_open():  # it may know these URLs since the claim
                 self.store.refresh()
             self.deliveries.remember(given_by, match.signature if match else signature)
         if is_new:
+            if document.url and not claim.is_one_of_many and document.url not in document.loose:
+                own = Visit(document.url, signature, False, self._clock(), document.size)
             self.store.commit(signature, own)  # first, since the next steps may fail
             if document.url in self.matcher.preference:
                 self._take_place(document, signature)
@@ -311,13 +312,6 @@ class Deduplicator:
             self._link(given_by, document, match.signature, match.evidence, is_copy=is_copy)
         else:
             self.keep_fetching(document)
-
-    def _own_visit(self, claim: Claim) -> Visit | None:
-        """Return the visit of the URL of a new document; None if that URL gave other documents too."""
-        document = claim.document
-        if not document.url or claim.is_one_of_many or document.url in document.loose:
-            return None
-        return Visit(document.url, claim.signature, False, self._clock(), document.size)
 
     def keep_fetching(self, document: Document) -> None:
         """Record that the URLs of a document that are known as copies also return other content: fetch them again."""

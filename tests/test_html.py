@@ -72,19 +72,18 @@ def test_title(head: str, body: str, title: str) -> None:
         ("<p>café", "café"),
         ('<?xml version="1.0" encoding="utf-16"?><html><body><p>café</p></body></html>', "café"),
         ('<meta charset="no-such-encoding"><p>café</p>', "café"),
-        ('<meta charset="utf-16"><p>café</p>'.encode(), "café"),
-        ('<meta charset="iso-8859-1"><p>café</p>'.encode("latin-1"), "café"),
+        ('<meta charset="utf-16"><p>café</p>', "café"),
         ("<?php a ?><p>caf&eacute;</b></i></p></html></html>", "café"),
-        *((html, "") for html in ("", b"", " \n", "\0", "<!-- only a comment -->", "<!DOCTYPE html>")),
+        *((html, "") for html in ("", " \n", "\0", "<!-- only a comment -->", "<!DOCTYPE html>")),
         ("<script>x</script>", ""),
     ],
 )
-def test_broken_and_empty_pages_are_read_all_the_same(html: str | bytes, text: str) -> None:
+def test_broken_and_empty_pages_are_read_all_the_same(html: str, text: str) -> None:
     assert html_to_page(html)[:2] == ("", text)
 
 
-@pytest.mark.parametrize("html", ["\ud800<p>text</p>", b"\xff\xfe\x00<p>text</p>\xff", "<" * 10_000, "&#xD800;<p></p>"])
-def test_garbage_does_not_raise(html: str | bytes) -> None:
+@pytest.mark.parametrize("html", ["\ud800<p>text</p>", "<" * 10_000, "&#xD800;<p></p>"])
+def test_garbage_does_not_raise(html: str) -> None:
     assert isinstance(html_to_page(html), Page)
 
 

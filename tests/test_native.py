@@ -21,7 +21,7 @@ from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import hash_tokens
 from scrapy_neardup.fingerprints.imatch import Terms
 from scrapy_neardup.fingerprints.record import Head, Source, Wanted, make
-from scrapy_neardup.fingerprints.shingles import overlap, own
+from scrapy_neardup.fingerprints.shingles import overlap
 from scrapy_neardup.text.tokens import _RUNS, _foreign, token_lines, word_lines
 
 compiled = native.compiled
@@ -150,11 +150,6 @@ def test_overlap_of_any_codes(one: bytes, other: bytes) -> None:
     assert_equal(overlap, one.ljust(512, b"\0"), other.ljust(512, b"\0"))
 
 
-@given(st.binary(max_size=64), st.lists(st.binary(max_size=64), max_size=4))
-def test_own_codes_beside_any_others(codes: bytes, others: list[bytes]) -> None:
-    assert_equal(own, codes.ljust(64, b"\0"), b"".join(each.ljust(64, b"\0") for each in others))
-
-
 def test_other_threads_run_while_records_are_made() -> None:
     """A thread counts on while a long text is signed, however short the turns of a thread."""
     counted: list[int] = []
@@ -200,8 +195,6 @@ WORDS = bytes(8 * (HAN + 2**9))
 MODEL = bytes(8 * (4 + 16 + 4 * HAN))
 BAD: list[tuple[str, tuple[Any, ...]]] = [
     ("overlap", (ROWS, ROWS[:-1])),
-    ("own", (ROWS, ROWS[:-1])),
-    ("own", (b"", b"")),
     ("find", (ROWS, ROWS, [[b"", 1, None, 0]], 1)),
     ("sign", ([], ROWS[:-1], STARTS, 0, 0)),
     ("sign", ([], ROWS, STARTS[:-4], 0, 0)),

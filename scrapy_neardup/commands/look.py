@@ -268,12 +268,8 @@ def died(store: Store) -> list[Run]:
 
 def _share_forgotten(run: Run) -> str | None:
     """Return how much of a run was forgotten: "all", "part", or None for nothing."""
-    if not run.forgotten:
-        return None
-    reached = 0
-    for first, last in sorted(run.forgotten):
-        reached = max(reached, last) if first <= reached + 1 else reached
-    return "all" if reached >= run.sealed else "part"
+    rows = sum(last + 1 - first for first, last in run.forgotten)
+    return None if not rows else "all" if rows >= run.sealed else "part"
 
 
 def _run_line(run: Mapping[str, Any]) -> str:

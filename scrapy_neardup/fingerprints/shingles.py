@@ -112,14 +112,6 @@ def overlap(a: bytes, b: bytes) -> Overlap:
     return Overlap(*(int(np.count_nonzero(each)) for each in (x | y, both, both & (x == y))))
 
 
-def own(codes: bytes, others: bytes) -> bytes:
-    """Return codes with 0 in the bins in which one of some other sketches has an equal code."""
-    if native.compiled:
-        return native.compiled.own(codes, others)
-    mine, rows = np.frombuffer(codes, np.uint8), np.frombuffer(others, np.uint8).reshape(-1, len(codes))
-    return np.where((rows == mine).any(axis=0), np.uint8(0), mine).tobytes()
-
-
 def resemblance(a: Sketch, b: Sketch) -> float:
     """Estimate the resemblance of two documents; 1.0 if both have no shingles.
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from ..document import Document
 from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
 from ..fingerprints.hashes import shingle_hashes
-from ..fingerprints.shingles import BINS, WIDTH, Codes, Sketch, minima, overlap, own, places, resemblance
+from ..fingerprints.shingles import BINS, WIDTH, Codes, Sketch, minima, overlap, places, resemblance
 from ..signature import Signature
 from ..text.main_text import squeeze
 from ..text.tokens import marks, tokenize
@@ -284,9 +284,10 @@ class Pair:
         return [place != own and codes != text for place, codes in self._page.others.items()]
 
     @cached_property
-    def _others(self) -> bytes:
-        """The codes of the other pages that count."""
-        return b"".join(compress(self._page.others.values(), self._counts))
+    def _others(self) -> Codes:
+        """The codes of the other pages that count, one row for each."""
+        codes = compress(self._page.others.values(), self._counts)
+        return np.frombuffer(b"".join(codes), np.uint8).reshape(-1, BINS)
 
     def _lacks_subject(self) -> bool:
         """Return whether the earlier text lacks most of the shingles around the words that only this title has.
@@ -309,7 +310,7 @@ class Pair:
     @cached_property
     def own_resemblance(self) -> float:
         """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not."""
-        found = overlap(self._ours, own(self._earlier.head.codes, self._others))
+        found = overlap(self._ours, self._own(self._earlier_codes))
         return found.shared / found.any if found.any else float(self._is_equal)
 
     @property
@@ -319,8 +320,11 @@ class Pair:
 
     @cached_property
     def _ours(self) -> bytes:
-        """The codes of the later page's own text, and 0 in the bins of form."""
-        return own(self._later.head.codes, self._others)
+        return self._own(self._page.codes)
+
+    def _own(self, codes: Codes) -> bytes:
+        """Return the codes of a page's own text, and 0 in the bins of form."""
+        return np.where((self._others == codes).any(axis=0), np.uint8(0), codes).tobytes()
 
     def _passages(self) -> npt.NDArray[np.intp]:
         """Return the lengths, in words, of the passages of the later text that the earlier text lacks."""

@@ -42,7 +42,6 @@ enum { VERSION = 12 }; /* raise it together with native.VERSION when a signature
 static PyMethodDef METHODS[] = {
     {"dictionary", dictionary, METH_VARARGS, NULL}, {"cut", cut, METH_VARARGS, NULL},
     {"sign", sign, METH_VARARGS, NULL}, {"overlap", overlap, METH_VARARGS, NULL},
-    {"own", own, METH_VARARGS, NULL},
     {"find", find, METH_VARARGS, NULL}, {"foreign", foreign, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

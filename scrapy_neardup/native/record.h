@@ -412,19 +412,3 @@ static PyObject *overlap(PyObject *module, PyObject *args)
     }
     return Py_BuildValue("iii", any, both, equal);
 }
-
-/* shingles.own: own(codes, others) */
-static PyObject *own(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    const char *codes, *others;
-    Py_ssize_t size, all;
-    if (!PyArg_ParseTuple(args, "y#y#", &codes, &size, &others, &all) ||
-        ((size == 0 || all % size) && !fail("the sketches differ in length")))
-        return NULL;
-    PyObject *made = PyBytes_FromStringAndSize(codes, size);
-    char *out = made ? PyBytes_AsString(made) : NULL;
-    for (; out && all; all -= size, others += size)
-        for (Py_ssize_t i = 0; i < size; i++)
-            out[i] = others[i] == codes[i] ? 0 : out[i];
-    return made;
-}

@@ -32,6 +32,7 @@ TITLE_WEIGHT = 2.0  # α of equation 4: the weight of a term in the title
 CHI_SHARE = 0.5  # α of equation 8: the share of chi-square in the selection of terms, beside mutual information
 TERMS = 3000  # selected terms
 SIMILARITY = 0.9  # the required cosine of two documents, over all their terms
+ROUNDS = 10  # of the rough clustering
 SEED = 1
 
 
@@ -153,7 +154,7 @@ def normalized(vectors: Floats) -> Floats:
     return made
 
 
-def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
+def rough_classes(vectors: Floats) -> Integers:
     """Return the class number of each document, for √(n/2) classes made by spherical k-means; shape (documents,).
 
     It is deterministic: the first centres are documents at equal steps through the batch. A class may end up empty.
@@ -161,7 +162,7 @@ def rough_classes(vectors: Floats, rounds: int = 10) -> Integers:
     """
     count = max(1, round((len(vectors) / 2) ** 0.5))
     centres = vectors[np.arange(count) * len(vectors) // count]
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         nearest = np.argmax(vectors @ centres.T, axis=1)
         members = np.eye(count)[nearest]
         centres = normalized(members.T @ vectors)

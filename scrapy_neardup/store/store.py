@@ -247,11 +247,10 @@ class Store:
         found = self._foreseen.get(signature)
         return found is not None and not (found.rows or found.near or self.lookup.own or self.is_remote)
 
-    def insert(self, signature: Signature, visit: Visit | None = None) -> None:
-        """Commit a new document that is not pending, as `commit` does."""
+    def admit(self, signature: Signature) -> None:
+        """Hold a foreseen document that is alone, without the back end. It must be committed at once."""
         del self._foreseen[signature]
         self._keep_pending(signature, self.entry(signature))
-        self.commit(signature, visit)
 
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all its visits."""

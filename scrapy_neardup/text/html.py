@@ -86,7 +86,7 @@ def is_whole_page(text: str) -> bool:
     return _DOCUMENT.match(text) is not None
 
 
-def html_to_page(html: str | bytes, text: str | None = None, root: etree._Element | None = None) -> Page:
+def html_to_page(html: str, text: str | None = None, root: etree._Element | None = None) -> Page:
     """Return the title, main text and elements of a page. Never raise an error.
 
     `text` is the main text if another extractor found it. `root` is the parsed tree of `html`, if there is one. The
@@ -96,26 +96,21 @@ def html_to_page(html: str | bytes, text: str | None = None, root: etree._Elemen
     if tree is None:
         return Page("", text or "")
     page = extract(tree) if text is None else Page(title_of(tree), text)
-    is_whole = root is None and isinstance(html, str) and is_whole_page(html)
-    return page._replace(elements=elements(html)) if is_whole else page  # type: ignore[arg-type]
+    return page._replace(elements=elements(html)) if root is None and is_whole_page(html) else page
 
 
-def parse(html: str | bytes) -> etree._Element | None:
-    """Return the root of the tree of `html`; None if there is no element. Never raise, however broken the HTML is.
-
-    For a str, encoding declarations are ignored. Bytes are decoded as UTF-8 if they are valid UTF-8. Otherwise their
-    declared encoding is used.
-    """
-    data, encoding = _encoded(html)
+def parse(html: str) -> etree._Element | None:
+    """Return the root of the tree of `html`; None if there is no element. Never raise, however broken the HTML is."""
+    data = html.encode("utf-8", "replace").replace(b"\0", b"")
     if has_long_tag(data):
         data = _LONG_TAG.sub(_fewer_attributes, data)
-    root = _parsed(data, encoding)
-    return root if root is None or not _is_cut(root) else _parsed(_ANY_TAG.sub(_flat, data), encoding)
+    root = _parsed(data)
+    return root if root is None or not _is_cut(root) else _parsed(_ANY_TAG.sub(_flat, data))
 
 
-def _parsed(data: bytes, encoding: str | None) -> etree._Element | None:
+def _parsed(data: bytes) -> etree._Element | None:
     parser = etree.HTMLParser(
-        encoding=encoding, huge_tree=True, remove_comments=True, remove_pis=True, collect_ids=False
+        encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, collect_ids=False
     )
     try:
         return etree.fromstring(data, parser)
@@ -199,17 +194,6 @@ def canonical_links(root: etree._Element) -> list[str]:
     """Return the canonical URLs that a page names, as written in it. Most pages name none or one."""
     links = root.iter("link")
     return [url for link in links if "canonical" in link.get("rel", "").lower().split() and (url := link.get("href"))]
-
-
-def _encoded(html: str | bytes) -> tuple[bytes, str | None]:
-    if isinstance(html, str):
-        html = html.encode("utf-8", "replace")
-    else:
-        try:
-            html.decode("utf-8")
-        except UnicodeDecodeError:
-            return html, None
-    return html.replace(b"\0", b""), "utf-8"
 
 
 def title_of(root: etree._Element) -> str:
