@@ -47,7 +47,8 @@ def test_verbs_read_and_write_every_kind(tmp_path: Path, ending: str) -> None:
     assert set(text(0, 60).split()) - {text(0, 60).split()[30]} <= Lexicon.load(tmp_path / "x.lexicon").terms
 
 
-@pytest.mark.parametrize("ending", ["jsonl", *slow(*(each for each in KINDS if each != "jsonl"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", KINDS)
 def test_workers_write_what_one_process_writes(tmp_path: Path, ending: str) -> None:
     before, made = read_feed(write_feed(tmp_path / f"in.{ending}", made_up())), []
     for workers in ("0", "2"):

@@ -63,10 +63,8 @@ def both(folder: Path) -> Iterator[tuple[str, str]]:
     ("verb", "arguments"),
     [
         ("clusters", ["--limit", "0"]),
-        ("mirrors", []),
         ("changes", []),
-        ("stats", ["--runs"]),
-        ("explain", ["http://b.example/1"]),
+        *slow(("mirrors", []), ("stats", ["--runs"]), ("explain", ["http://b.example/1"])),
         ("explain", ["http://b.example/1", "http://a.example/2"]),
     ],
 )

@@ -222,6 +222,7 @@ def test_ctrl_c_while_a_verb_is_imported(folder: Path, module: str) -> None:
     assert (made.returncode, made.stdout, made.stderr) == (130, "", "")
 
 
+@pytest.mark.slow
 def test_only_the_verb_that_is_called_is_imported(folder: Path) -> None:
     code = "import sys; from scrapy.cmdline import execute\ntry: execute(['scrapy', 'neardup', 'stats', '--help'])\n"
     code += "finally: print(*(name for name in sys.modules if name.startswith('scrapy_neardup.commands.')))"

@@ -111,6 +111,7 @@ def test_run_that_was_forgotten_only_since_it_was_paused_says_so(path: str) -> N
     assert [run["forgotten"] for run in told(path, "stats", "--runs")] == ["part", None]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("common_user")
 def test_runs_of_a_store_that_may_not_be_written(path: str) -> None:  # noqa: F811
     with opened(path) as dedup:

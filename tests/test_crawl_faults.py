@@ -234,6 +234,7 @@ def test_pages_are_fetched_whose_rows_are_damaged(crawl, a, b, kind):
     assert "Traceback" not in result.log
 
 
+@pytest.mark.slow
 def test_crawl_ends_though_the_thread_that_writes_died(crawl, a):
     urls = pages(a)
     settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.DeadThread": 600}}

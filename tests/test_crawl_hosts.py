@@ -108,6 +108,7 @@ def test_a_rule_is_remembered(crawl, a, b):
     assert "never fetched" in told["status"]
 
 
+@pytest.mark.slow
 def test_a_rule_of_the_settings_is_named(crawl, a, b):
     mirrored(a, b)
     crawl(urls=urls(a))

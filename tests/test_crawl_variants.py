@@ -105,6 +105,7 @@ def test_without_the_pages_of_this_run_nothing_is_skipped(crawl, a):
     assert [item["text"] for item in result.items] == [article(3003)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [

@@ -348,6 +348,7 @@ def assert_says_full(said: str, path: str, times: int) -> None:
     assert all(path in line and "full" in line for line in lines), said
 
 
+@pytest.mark.slow
 def test_what_a_full_disk_held_up_is_written_once_there_is_room(small_disk: Disk) -> None:  # noqa: F811
     made = python(FULL + ROOM, str(small_disk.path))
     assert made.returncode == 128 + 9, made.stderr

@@ -122,6 +122,7 @@ def test_documents_are_read_with_sqlitedict_and_msgpack_alone(tmp_path: Path, on
 # Damage
 
 
+@pytest.mark.slow
 def test_damage_of_a_large_store_is_told_when_it_is_met(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "SMALL", 0)
     monkeypatch.setattr(row_index, "TAIL", 100)
