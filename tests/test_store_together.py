@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import asking, detectors, link, names, signature, talk
 from tiers import slow
 
 from scrapy_neardup.store import Store, StoreError, compact, open_store
+from scrapy_neardup.store.local import database
 from scrapy_neardup.store.transfer import export_rows
 from scrapy_neardup.store.verification import verify
 
@@ -119,6 +121,26 @@ def test_a_store_that_can_not_write_keeps_no_other_waiting(
     monkeypatch.setattr(one.backend, "flush", fail)
     assert found(two, 7) == [(document.url, False)]
     monkeypatch.undo()
+
+
+def test_a_run_that_begins_while_a_store_opens_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "store.sqlite")
+
+    def fill() -> None:
+        with closing(open_store(path, detectors())) as store:
+            store.add(each := signature(store.run, exact=7))
+            store.commit(each)
+
+    def then_another_begins(*arguments: Any, read: Any = database.runs_in) -> Any:
+        found = read(*arguments)
+        monkeypatch.undo()
+        fill()
+        return found
+
+    fill()
+    monkeypatch.setattr(database, "runs_in", then_another_begins)
+    open_store(path, detectors(), run=None).close()
+    assert verify(path).read["runs"] == 2
 
 
 def test_what_was_pending_in_a_store_that_was_closed_is_free(tmp_path: Path, stores: list[Store]) -> None:

@@ -150,7 +150,9 @@ def _check_content(path: str, db: sqlite3.Connection, check: bool) -> None:
         raise StoreError(f"store {path!r} is an SQLite file but not a store of scrapy-neardup; it was left as it is")
     if check and ours:
         _check_formats(path, db, ours)
+        db.execute("BEGIN")  # one moment for all reads, since another process may begin a run
         _check_rows(db, ours)
+        db.execute("COMMIT")
 
 
 def namespaces(db: sqlite3.Connection) -> dict[str, str]:
