@@ -15,8 +15,9 @@ from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.items import item_document
 from scrapy_neardup.matching import siblings
-from scrapy_neardup.matching.siblings import Siblings
+from scrapy_neardup.matching.siblings import Page, Siblings
 from scrapy_neardup.settings import Config
+from scrapy_neardup.signature import Signature
 
 A, B = "http://a.example", "http://b.example"
 SUBJECT = "lacks the subject of the title"
@@ -308,10 +309,27 @@ def test_what_all_titles_of_a_host_share_is_no_subject(titles: tuple[str, str], 
     assert expected in own_verdict(10, titles, B, site)
 
 
+def known_page(document: Document, *known: Signature) -> Page:
+    """Return the page of a document, for comparison with known pages."""
+    return Siblings(lambda host: ()).page(document, Deduplicator.open().sign(document), known)
+
+
 def test_what_is_form_is_counted_on_pages_other_than_the_earlier_one() -> None:
     quoting = Document(f"{B}/quoting", f"{text(80, 160)} {text(50, 100)}")  # has all that is the earlier page's own
     assert own_verdict(1, DIFFERENT, B, SITE[:2]) == "copy"
     assert "needed 0.90" in own_verdict(1, DIFFERENT, B, [quoting, *SITE[:2]])
+
+
+def test_a_mirror_under_the_title_of_the_later_page_leaves_the_subjects_known() -> None:
+    earlier, later = Document(f"{A}/1", text(1), "Boats"), Document(f"{A}/2", edited(text(1), 50, 90, 130), "Kites")
+    mirror = Document(f"{B}/2", edited(text(1), 50, 90, 130), "Kites")
+    dedup = Deduplicator.open()
+    held = [dedup.sign(each) for each in (earlier, mirror)]
+    assert known_page(later, *held).beside(held[0]).differ_in_subject is True
+    assert (
+        known_page(later, held[0], dedup.sign(Document(f"{A}/3", text(9), "KITES"))).beside(held[0]).differ_in_subject
+        is None
+    )
 
 
 # Evidence: passages

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import asking, python, settle, signature, talk, until
+from helpers import asking, detectors, python, settle, signature, talk, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
 from scrapy_neardup.index import row_index
-from scrapy_neardup.store import Selection, Store, compact
+from scrapy_neardup.store import Selection, Store, compact, open_store
 from scrapy_neardup.store.interface import Entry
 from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.local.stored_index import LevelFiles
@@ -398,6 +398,15 @@ def test_a_row_that_is_deleted_while_it_is_written_is_no_news(place: Place) -> N
             assert store.backend.news() == ([], False)
             store.flush()
     assert held(place) == []
+
+
+def test_withdrawn_documents_leave_the_store_in_memory() -> None:
+    with closing(open_store(None, detectors())) as store:
+        for number in range(10 * TAIL):
+            document = numbered(number)
+            store.add(document)
+            store.withdraw(document)
+        assert len(store.backend.index._rows) < 3 * TAIL  # type: ignore[attr-defined]
 
 
 def test_many_pending_documents_are_in_no_level(place: Place) -> None:
