@@ -37,13 +37,6 @@ def open_at() -> Iterator[Callable[..., RedisBackend]]:
         each.close()
 
 
-@pytest.fixture
-def durable() -> Iterator[Server]:
-    started = Server("--appendonly", "yes", "--appendfsync", "always")
-    yield started
-    started.close()
-
-
 def reached(backend: RedisBackend) -> None:
     """Wait until the server is reached again, and has all that was written."""
 
@@ -92,6 +85,16 @@ def test_late_answer_to_a_claim_leaves_nothing_pending(
     proxy.flow()  # the server is told of the claim now
     reached(backend)
     assert claim(other, document(1, 11, run="other")).is_held
+
+
+def test_hung_server_holds_up_one_question_only(server: Server, open_at: Opens, impatient: None) -> None:
+    backend = open_at(server.address)
+    with server.hung():
+        for number in range(100):  # each of them would wait for as long
+            with pytest.raises(StoreError):
+                find(backend, number)
+    reached(backend)
+    assert find(backend, 1) == []
 
 
 def test_scripts_that_are_forgotten(server: Server, open_at: Opens) -> None:
@@ -234,3 +237,13 @@ def test_very_many_rows_of_one_key_are_deleted(server: Server, open_at: Opens) -
     backend.write([], rows[1:])
     backend.flush(wait=True)
     assert (find(backend, 7), near(backend, 3, 0)) == (of(rows[0]), of(rows[0]))
+
+
+def test_eviction_is_warned_of(server: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:
+    server.tell("CONFIG", "SET", "maxmemory", "100mb")
+    server.tell("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    backend = open_at(server.address)
+    assert "noeviction" in caplog.text
+    told: dict[str, Any] = backend.describe()
+    assert told["eviction"] == "allkeys-lru"
+    assert told["bytes_server"] > 0
