@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
 from typing import Any
 
 import attrs
@@ -82,78 +81,3 @@ class OtherEventSpider(EventSpider):
     """The same under another name."""
 
     name = "other_events"
-
-
-class Gazette(scrapy.Item):
-    """An edition of a gazette as a project of official gazettes has it: the text is in a file."""
-
-    territory_id = scrapy.Field()
-    date = scrapy.Field()
-    edition_number = scrapy.Field()
-    is_extra_edition = scrapy.Field()
-    power = scrapy.Field()
-    scraped_at = scrapy.Field()
-    file_urls = scrapy.Field()
-    files = scrapy.Field()
-
-
-class Meeting(scrapy.Item):
-    """A public meeting as a project of cities' calendars has it: many of a page, with one description."""
-
-    title = scrapy.Field()
-    description = scrapy.Field()
-    classification = scrapy.Field()
-    status = scrapy.Field()
-    start = scrapy.Field()
-    end = scrapy.Field()
-    all_day = scrapy.Field()
-    location = scrapy.Field()
-    links = scrapy.Field()
-    source = scrapy.Field()
-    id = scrapy.Field()
-
-
-class Job(scrapy.Item):
-    """An advertisement of a job board: one of a page."""
-
-    url = scrapy.Field()
-    job_title = scrapy.Field()
-    company = scrapy.Field()
-    city = scrapy.Field()
-    salary_min = scrapy.Field()
-    salary_max = scrapy.Field()
-    employment_type = scrapy.Field()
-    date_posted = scrapy.Field()
-    description_html = scrapy.Field()
-    apply_url = scrapy.Field()
-    crawled_at = scrapy.Field()
-
-
-def gazette(row: dict[str, Any], url: str) -> Gazette:
-    values = row | {"date": date.fromisoformat(row["date"]), "scraped_at": datetime.now(timezone.utc)}
-    return Gazette(territory_id="4106902", power="executive", file_urls=[values.pop("file")], **values)
-
-
-def meeting(row: dict[str, Any], url: str) -> Meeting:
-    values = row | {"start": datetime.fromisoformat(row["start"]), "source": url}
-    place = {"name": "City Hall", "address": values.pop("address", "121 Quay Street")}
-    links = [{"title": "Agenda", "href": values.pop("agenda")}] if "agenda" in row else []
-    values["id"] = f"board/{values['start']:%Y%m%d%H%M}/x/{'_'.join(row['title'].lower().split())}"
-    return Meeting(classification="Board", all_day=False, end=None, location=place, links=links, **values)
-
-
-def job(row: dict[str, Any], url: str) -> Job:
-    return Job(url=url, employment_type="FULL_TIME", crawled_at=datetime.now(timezone.utc).isoformat(), **row)
-
-
-MADE: dict[str, Callable[[dict[str, Any], str], scrapy.Item]] = {"gazette": gazette, "meeting": meeting, "job": job}
-
-
-class ProjectSpider(EventSpider):
-    """Yields the rows that each URL lists as the items of a project: `spec` names its `shape`."""
-
-    name = "project"
-
-    def parse(self, response):
-        for row in response.json():
-            yield MADE[self.spec["shape"]](row, response.url)

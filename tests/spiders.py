@@ -15,7 +15,8 @@ from urllib.request import urlopen
 import attrs
 import scrapy
 from pydantic import BaseModel
-from record_spiders import EventSpider, OtherEventSpider, ProjectSpider  # noqa: F401 - found here by their names
+from pydispatch import dispatcher
+from record_spiders import EventSpider, OtherEventSpider  # noqa: F401 - found here by their names
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
@@ -491,6 +492,19 @@ class Pool:
     async def process_item(self, item):
         self.task = self.task or asyncio.create_task(asyncio.Event().wait())
         return item
+
+
+class AnySignal:
+    """Listens to all signals, as a logger of signals does."""
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        made = cls()
+        crawler.signals.connect(made.hear, signal=dispatcher.Any)
+        return made
+
+    def hear(self, **_):
+        return None
 
 
 async def _until(true: Callable[[], bool]) -> None:

@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 import pytest
 from helpers import edited, text
 from redis_server import Server
+from scrapy import signals
 from scrapy.utils.spider import DefaultSpider
 from scrapy.utils.test import get_crawler
 
-from scrapy_neardup import Document
-from scrapy_neardup.crawl.extension import NearDup
+from scrapy_neardup import Claim, Deduplicator, Document
+from scrapy_neardup.crawl import Adviser
+from scrapy_neardup.crawl.extension import AT_ONCE, NearDup
 
 T = TypeVar("T")
 
@@ -78,3 +80,53 @@ def test_a_claim_that_is_cancelled_while_it_is_made_holds_up_no_copy(neardup: Ne
         return (await neardup.claim(copy)).verdict.status
 
     assert run(work) == "unique"
+
+
+class Told(Adviser):
+    """Notes the visits that it is told of."""
+
+    def __init__(self) -> None:
+        self.urls: list[str | None] = []
+
+    def visited(self, claim: Claim) -> None:
+        self.urls.append(claim.document.url)
+
+
+def passes(neardup: NearDup, document: Document) -> None:
+    """Have an item pass that the store could not judge."""
+    neardup.pages.take({}).late = document
+    neardup.crawler.signals.send_catch_log(signals.item_scraped, item={}, response=None)
+
+
+def test_what_came_while_the_server_was_away_is_taken_in_later(neardup: NearDup, server: Server) -> None:
+    async def work() -> None:
+        server.kill()
+        for each in documents()[:30]:
+            passes(neardup, each)
+        assert not await neardup.pages.catch_up()
+        server.start()
+        while neardup.pages.late:
+            await neardup.pages.catch_up()
+            await asyncio.sleep(0.05)
+
+    neardup.advisers.append(told := Told())
+    run(work)
+    assert neardup.stats.get_value("neardup/store/errors") > 0
+    assert len(neardup.dedup) == 15
+    assert sorted(told.urls, key=str) == sorted((each.url for each in documents()[:30]), key=str)
+    held = list(neardup.dedup.store.signatures())
+    assert all(map(neardup.dedup.deliveries.is_delivered, held))
+
+
+def test_late_documents_for_which_the_time_has_not_come_hold_up_no_others(neardup: NearDup, server: Server) -> None:
+    async def work() -> None:
+        with Deduplicator.open(server.address) as other:
+            for each in documents()[: 2 * AT_ONCE : 2]:
+                other.claim(each)
+            for each in documents()[::2]:
+                passes(neardup, each)
+            while await neardup.pages.catch_up():
+                pass
+
+    run(work)
+    assert len(neardup.pages.late) == AT_ONCE

@@ -187,6 +187,16 @@ def test_clusters_of_whole_pages_say_their_kind(tmp_path: Path) -> None:
     assert [member["kind"] for member in cluster["members"]] == ["full", "content"]
 
 
+def test_clusters_come_largest_first(tmp_path: Path) -> None:
+    degrees = {1: 2, 2: 4, 3: 3}
+    urls = [(seed, f"http://h{n}.example/{seed}") for seed, count in degrees.items() for n in range(count)]
+    write(tmp_path / "in.jsonl", [{"url": url, "text": text(seed)} for seed, url in urls])
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    for limit, wanted in ((2, [3, 2]), (0, [3, 2, 1])):
+        made = succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--limit", str(limit), "--json")
+        assert [cluster["copies"] for cluster in json.loads(made.stdout)] == wanted
+
+
 def test_clusters_are_sorted(tmp_path: Path) -> None:
     near = " ".join([*text(2).split()[:190], *["ten", "words", "which", "this", "text", "has", "alone", "now"]])
     texts = {"a.example/1": text(1), "b.example/1": text(1), "a.example:8080/2": text(2), "c.example/2": near}

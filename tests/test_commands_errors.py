@@ -49,16 +49,15 @@ def stores() -> Iterable[tuple[str, str]]:
     for verb, rest in {**ON_STORES, "stats --runs": "", "stats --check": ""}.items():
         yield f"{verb} {rest}", "no store: name one with --store, or run this in a Scrapy project"
         yield f"{verb} {rest} --store missing.sqlite", "store 'missing.sqlite' does not exist"
+        yield f"{verb} {rest} --store in.jsonl", "in.jsonl' is not a store: its file is not a database"
+        yield f"{verb} {rest} --store ftp://host/x", "store 'ftp://host/x': no such kind of store; allowed are"
+        yield f"{verb} {rest} --store redis://127.0.0.1:1", "store 'redis://127.0.0.1:1' can't be used: "
         yield f"{verb} {rest} --store held.sqlite -s NEARDUP_MIN_TOKENS=many", MIN_TOKENS
-    for option, said in {
-        "--store in.jsonl": "in.jsonl' is not a store: its file is not a database",
-        "--store ftp://host/x": "store 'ftp://host/x': no such kind of store; allowed are",
-        "--store redis://127.0.0.1:1": "store 'redis://127.0.0.1:1' can't be used: ",
-        "--store": "argument --store: expected one argument",
-        "--store held.sqlite -s NEARDUP_NAMESPACE={spider}": "{spider} has a value only in a crawl",
-    }.items():
-        for verb in ("stats", "forget"):
-            yield f"{verb} {ON_STORES[verb]} {option}", said
+    for verb in ("stats", "forget"):
+        named = f"{verb} {ON_STORES[verb]} --store"
+        yield named, "argument --store: expected one argument"
+        yield f"{named} held.sqlite -s NEARDUP_NAMESPACE={{spider}}", "{spider} has a value only in a crawl"
+    yield f"stats --store {'a' * 256}", f"store '{'a' * 256}' does not exist"
     yield f"explain {URL} --store other.sqlite", OTHER
     yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", OTHER
     yield (

@@ -68,6 +68,12 @@ def test_evaluate_without_verification(folder: Path) -> None:
     assert raw["strict"]["right"] == 40
 
 
+def test_evaluate_several_sets(folder: Path) -> None:
+    write_labelled(folder / "more")
+    made = succeeded(folder, "lab", "evaluate", "news", "more", "--detectors", "exact", "--json")
+    assert [entry["set"] for entry in json.loads(made.stdout)] == ["news", "more"]
+
+
 # Calibrate
 
 
@@ -140,6 +146,15 @@ def test_lexicon_keeps_the_terms_of_the_band(tmp_path: Path) -> None:
     wide = ("--band", "0", "1")
     succeeded(tmp_path, "lab", "lexicon", "in.jsonl", "-o", "out.lexicon.gz", *wide)
     assert gzip.decompress((tmp_path / "out.lexicon.gz").read_bytes()).endswith(b"everywhere\nsome\n")
+
+
+def test_lexicon_of_a_feed_whose_name_is_no_text(tmp_path: Path) -> None:
+    try:
+        write_rows(tmp_path / "bad\udcff 名.jsonl", [{"text": "one two"}, {"text": "two three"}])
+    except OSError:
+        pytest.skip("here all names are text")
+    succeeded(tmp_path, "lab", "lexicon", "bad\udcff 名.jsonl", "-o", "out.lexicon", "--band", "0", "1")
+    assert Lexicon.load(tmp_path / "out.lexicon").terms == {"two"}
 
 
 def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:

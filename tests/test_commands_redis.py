@@ -154,6 +154,14 @@ def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, t
     assert values(client) == before
 
 
+def test_verify_names_a_run_of_which_the_record_is_lost(server: Server, client: redis.Redis) -> None:
+    fill(server.address)
+    name = min(client.hgetall(f"{ROOT}:run"))
+    client.hdel(f"{ROOT}:run", name)
+    [finding] = [found for found in verify(server.address).findings if "records of runs" in found.what]
+    assert name.decode() in finding.what
+
+
 BUSY = """
 import sys
 from helpers import text

@@ -30,7 +30,7 @@ from scrapy_neardup.settings import Config
 from scrapy_neardup.store import compact
 from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.local.database import key_in, runs_in, stored_key
-from scrapy_neardup.store.records import load
+from scrapy_neardup.store.records import code, load
 from scrapy_neardup.store.verification import Survey, verify
 
 DAY = 86_400.0
@@ -418,6 +418,14 @@ def test_verify_of_what_rows_say_together(stored: str) -> None:
     assert f"{len(visits)} visits lead to documents that do not exist" in found
     assert "the record of the schemes of the store is missing" in found
     assert len(found) == 2, found
+
+
+def test_verify_of_rows_whose_run_is_missing(stored: str) -> None:
+    *_, run = row_keys(stored, "run")
+    count = sum(run[4:] in key for key in row_keys(stored, "document"))
+    change(stored, "DELETE FROM neardup WHERE key = ?", run)
+    found, _ = verify(stored).findings  # and that a crawl refuses the file, which is small
+    assert f"{count} rows of kind 'document' can't be read; the first: 'document/{code(run[4:]):08x}/" in found.what
 
 
 def targets(path: str) -> list[str]:  # noqa: F811

@@ -47,6 +47,17 @@ def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 1]
 
 
+def test_a_template_with_a_timestamp(crawl, a, archive):
+    dead = f"{a.url}/1.html"
+    hold(crawl, dead)
+    settings = {**ON, "ARCHIVE_URL": f"{archive.url}/near/{{timestamp}}/{{url}}"}
+    crawl(urls=[dead], settings=settings)
+    [path] = archive.asked()
+    assert path.startswith("/near/20")
+    assert path.endswith(f"/{dead}")
+    assert len(path.split("/")[2]) == 14
+
+
 def test_an_archived_page_with_another_text_is_kept_and_not_confirmed(crawl, a, archive):
     dead = f"{a.url}/1.html"
     hold(crawl, dead)
@@ -65,6 +76,15 @@ def test_a_copy_that_is_alive_comes_first(crawl, a, b, archive):
     assert (result.urls, archive.asked()) == ([copy], [])
 
 
+def test_the_archive_is_asked_after_all_copies_failed(crawl, a, archive):
+    dead = [f"{a.url}/{number}.html" for number in range(6)]
+    hold(crawl, *dead)
+    archive.keep(dead[0], NOW, article(1))
+    result = crawl(urls=dead[:1], settings=gate(archive))
+    assert [item["text"] for item in result.items] == [article(1)]
+    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [4, 1]
+
+
 @pytest.mark.parametrize("what", ["circle", *slow("empty", "down")])
 def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
     dead = f"{a.url}/1.html"
@@ -78,6 +98,15 @@ def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
     assert (result.items, result.count("dead_links/redirected")) == ([], 1)
     assert len([path for path in archive.asked() if path.startswith("/timegate/")]) <= 3
     assert result.stats["finish_reason"] == "finished"
+
+
+def test_content_that_the_run_has_already_is_not_asked_for(crawl, a, b, archive):
+    dead, copy = f"{a.url}/1.html", f"{b.url}/copy.html"
+    hold(crawl, dead, copy)
+    b.pages["/copy.html"] = Page(html(article(1)))
+    archive.keep(dead, NOW, article(1))
+    result = crawl("OneAfterAnother", gate(archive, NEARDUP_SKIP_MIRRORS=False), urls=[copy, dead])
+    assert (result.urls, archive.asked()) == ([copy], [])
 
 
 @pytest.mark.parametrize(
@@ -94,6 +123,12 @@ def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, setti
     hold(crawl, dead)
     archive.keep(dead, NOW, article(1))
     assert crawl(urls=[dead], settings=gate(archive, **settings), **args).items == []
+    assert archive.asked() == []
+
+
+def test_an_unknown_dead_link_stays_dead(crawl, a, archive):
+    archive.keep(f"{a.url}/1.html", NOW, article(1))
+    assert crawl(urls=[f"{a.url}/1.html"], settings=gate(archive)).items == []
     assert archive.asked() == []
 
 

@@ -105,6 +105,11 @@ def test_an_item_processor_that_runs_pipelines_elsewhere_loses_no_item(crawl, a,
     assert warning.startswith("No item is remembered")
 
 
+def test_a_receiver_of_all_signals(crawl, a, b):
+    result = crawl("OneAfterAnother", {"EXTENSIONS": {"spiders.AnySignal": 1}}, urls=mirror(a, b))
+    assert (len(result.items), result.count("duplicates")) == (3, 3)
+
+
 def test_a_download_handler_of_a_spider_s_own(crawl, a, b):
     urls = mirror(a, b)
     crawl("OneAfterAnother", urls=urls)

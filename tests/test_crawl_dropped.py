@@ -45,6 +45,12 @@ def test_a_table_has_a_column_for_the_evidence_and_all_fields(crawl, a, b, tmp_p
     assert ast.literal_eval(rows[1]["neardup"])["duplicate_of"] == f"{a.url}/1.html"
 
 
+def test_a_serializer_of_a_field_counts_here_too(crawl, a, b, tmp_path):
+    settings = {"NEARDUP_DROPPED": str(tmp_path / "dropped")}  # JSON lines where the name says nothing
+    crawl("OneAfterAnother", settings, urls=mirror(a, b, 1), kind="serialized")
+    assert [row["title"] for row in lines(tmp_path / "dropped")] == ["<A PAGE | B>"]
+
+
 @pytest.mark.parametrize("revisit", ["drop", "skip"])
 def test_revisits_that_are_dropped_are_written_and_those_that_are_kept_are_not(crawl, a, tmp_path, revisit):
     a.pages["/0.html"] = Page(html(article(0)))
@@ -109,3 +115,11 @@ def test_who_waits_for_the_feeds_of_a_crawl_does_not_hear_of_this_one(crawl, a, 
     result = crawl("OneAfterAnother", settings, urls=mirror(a, b, 1))
     assert len(lines(tmp_path / "dropped.jsonl")) == 1
     assert (result.stats["test/slots_closed"], result.stats["test/exporters_closed"]) == (1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reactor", ["selectreactor.SelectReactor", "asyncioreactor.AsyncioSelectorReactor"])
+def test_the_same_on_every_reactor(crawl, a, b, tmp_path, reactor):
+    settings = {"NEARDUP_DROPPED": f"file://{tmp_path}/dropped.json", "TWISTED_REACTOR": f"twisted.internet.{reactor}"}
+    crawl("OneAfterAnother", settings, urls=mirror(a, b))
+    assert len(json.loads((tmp_path / "dropped.json").read_text())) == 3

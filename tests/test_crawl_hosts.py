@@ -257,6 +257,30 @@ def test_rechecks_drop_a_rule_that_is_wrong(crawl, a, b):
 
 
 @pytest.mark.slow
+def test_a_copier_of_a_copy_does_not_take_its_place(crawl, a, b):
+    """The site has another host, which came first, a; then comes b; last the copier, who changes a page."""
+    with serving("127.0.0.3") as copier:
+        mirrored(a, b)
+        mirrored(a, copier)
+        known = range(ENOUGH)
+        crawl("OneAfterAnother", urls=[url for site in (a, b, copier) for url in urls(site, known)])
+        copier.pages["/50.html"] = page(5000)
+        crawl(urls=urls(copier, [50]))
+        assert crawl(urls=urls(b, [50]), settings=REDIRECT).urls == urls(a, [50])
+        assert copier.asked()[-1] == "/50.html"
+
+
+def test_a_newcomer_who_is_crawled_first_does_not_take_a_known_site_s_place(crawl, a, b):
+    mirrored(a, b)
+    crawl("OneAfterAnother", urls=urls(a, [58, 59]))
+    known = range(ENOUGH)
+    crawl("OneAfterAnother", urls=urls(b, known) + urls(a, known))
+    b.pages["/50.html"] = page(5000)
+    crawl(urls=urls(b, [50]))
+    assert sorted(crawl(urls=urls(a, [50, 51]), settings=REDIRECT).urls) == urls(a, [50, 51])
+
+
+@pytest.mark.slow
 def test_short_pages_are_not_skipped_by_a_rule(crawl, a, b):
     learn(crawl, a, b)
     for number in range(50, 54):
@@ -264,6 +288,17 @@ def test_short_pages_are_not_skipped_by_a_rule(crawl, a, b):
         b.pages[f"/{number}.html"] = Page(html(article(number + 1000, 30), "b"))
     crawl(urls=urls(a, range(50, 54)))
     assert len(crawl(urls=urls(b, range(50, 54))).items) == 4
+
+
+def test_pages_that_say_of_which_they_are_copies_are_believed_sooner(crawl, a, b):
+    mirrored(a, b)
+    few = range(12)
+    for number in few:
+        claim = f'<link rel="canonical" href="{a.url}/{number}.html">'
+        b.pages[f"/{number}.html"].body = b.pages[f"/{number}.html"].body.replace(
+            "<html>", f"<html><head>{claim}</head>"
+        )
+    assert crawl("OneAfterAnother", urls=urls(a, few) + urls(b, few)).count("mirror_hosts/learned") == 1
 
 
 # Dead links

@@ -73,6 +73,15 @@ def test_the_role_of_each_field_is_logged_for_each_type_of_item(crawl, a):
         assert result.log.count(line) == 1
 
 
+@pytest.mark.parametrize("words", [{"description": article(1)}, {}], ids=["one description", "no text"])
+def test_a_snapshot_has_all_records_of_a_page_in_every_run(crawl, a, words):
+    editions = [{"date": f"2024-05-{day:02}", "edition_number": 1000 + day, **words} for day in range(1, 9)]
+    a.pages["/may"] = Page(json.dumps(editions))
+    for revisits in (0, 8):
+        result = crawl("JsonSpider", {"NEARDUP_REVISIT": "keep"}, urls=[f"{a.url}/may"])
+        assert (len(result.items), result.count("revisits")) == (8, revisits)
+
+
 def test_a_new_price_at_a_known_url_is_a_new_item(crawl, a):
     for price, items in (("1.00", 1), ("1.00", 0), ("2.00", 1)):
         a.pages["/boot"] = Page(json.dumps([{"description": article(1), "price": price}]))

@@ -217,3 +217,10 @@ def test_error_pages_are_no_reason_to_skip(crawl, a):
     for number in range(3):
         a.pages[f"/{number}"] = Page(html(article(number)))
     assert len(crawl("OneAfterAnother", urls=urls).items) == 3
+
+
+def test_revisits_are_skipped_though_mirrors_are_not(crawl, a, b, urls):
+    crawl("OneAfterAnother", urls=urls)
+    before = len(a.requests), len(b.requests)
+    crawl("ListSpider", {"NEARDUP_REVISIT": "skip", "NEARDUP_SKIP_MIRRORS": False}, urls=urls)
+    assert (len(a.asked(since=before[0])), len(b.asked(since=before[1]))) == (0, 4)

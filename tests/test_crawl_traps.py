@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 from site_server import Page, article, html
 from tiers import slow
@@ -42,6 +44,34 @@ def test_no_more_urls_of_a_trap_are_asked_for(crawl, a):
 def test_numbers_and_tracking_parameters_make_no_directory(crawl, a, path):
     a.pages = {path.format(number, number): Page(html(article(1))) for number in range(12)}
     assert crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/stopped") >= 5
+
+
+def test_spellings_of_a_path_and_repeated_parameters_make_no_directory(crawl, a):
+    paths = [f"/{'~' if number % 2 else '%7E'}a/?m={number}{'&m=0' * (number % 3)}" for number in range(12)]
+    a.pages = {path: Page(html(article(1))) for path in paths}
+    assert crawl("OneAfterAnother", ONE_BY_ONE, urls=[a.url + path for path in a.pages]).count("requests/stopped") >= 5
+
+
+def test_directories_with_other_letters_and_other_hosts_have_budgets_of_their_own(crawl, a, b):
+    names = [*"\u4e00\u4e01\u4e02\u4e03\u4e07\u4e08", "jan", "feb"]  # the Chinese ones differ in digits of escapes
+    for site in (a, b):
+        site.pages = {f"/cal/{quote(name)}/1": Page(html(article(1))) for name in names}
+        site.pages |= {f"/cal/{number}": Page(html(article(1))) for number in range(3)}
+    made = crawl("OneAfterAnother", ONE_BY_ONE, urls=[site.url + path for site in (a, b) for path in site.pages])
+    assert (made.count("duplicates"), made.count("requests/stopped")) == (21, 0)
+
+
+def test_several_copies_of_one_page_count_once(crawl, a):
+    a.pages = {"/cal/list.html": Page(html("</p><p>".join([article(1)] * 9)))}
+    a.pages |= {f"/cal/{number}.html": Page(html(article(number))) for number in range(5, 9)}
+    made = crawl("RowSpider", ONE_BY_ONE, urls=[a.url + path for path in a.pages], own=True)
+    assert (made.count("duplicates"), made.count("requests/stopped")) == (8, 0)
+
+
+def test_copies_of_several_documents_are_counted_apart(crawl, a):
+    a.pages = {f"/cal/month?m={number}": Page(html(article(number % 3))) for number in range(12)}
+    urls = [a.url + path for path in a.pages]
+    assert crawl("OneAfterAnother", ONE_BY_ONE, urls=urls).count("requests/stopped") == 0
 
 
 def test_start_requests_and_audits_are_not_stopped(crawl, a):
@@ -85,3 +115,14 @@ def test_a_skipped_request_is_sent_after_all_whatever_is_stopped(crawl, a, copie
     made = crawl("OneAfterAnother", settings, urls=[copy, *closing(a)])
     assert made.count("requests/stopped") >= 1
     assert (made.count("requests/sent_after_all"), made.urls[-1]) == (1, copy)
+
+
+def test_a_page_from_the_original_host_counts_for_the_directory_of_its_mirror(crawl, a, b):
+    urls = closing(a)
+    a.pages |= {f"/cal/{number}": Page(html(article(3))) for number in range(20, 32)}
+    hosts = {b.url.removeprefix("http://"): a.url.removeprefix("http://")}
+    settings = {**ONE_BY_ONE, "NEARDUP_MIRROR_HOSTS": hosts, "NEARDUP_UNHELD_MIRRORS": "redirect"}
+    made = crawl("OneAfterAnother", settings, urls=[*urls, *(f"{b.url}/cal/{number}" for number in range(20, 32))])
+    assert (made.count("unique"), made.log.count("WARNING: 4 URLs such as ")) == (2, 2)
+    assert 5 <= len([path for path in a.asked() if path in (f"/cal/{number}" for number in range(20, 32))]) <= 7
+    assert b.asked() == []

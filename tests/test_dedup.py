@@ -588,6 +588,13 @@ def test_a_document_whose_place_was_taken_shows_no_form(preferring: Deduplicator
     assert len(preferring) == 1
 
 
+def test_other_hosts_copies_show_no_form_of_a_preferred_document(preferring: Deduplicator) -> None:
+    committed(preferring, A)
+    for place, url in enumerate((C, f"{A}?another")):
+        claimed = committed(preferring, url, edited(text(1), 30 + place))
+    assert outcome(claimed) == ("duplicate", A)
+
+
 def test_near_copies_repeat_a_preferred_document_that_is_pending(preferring: Deduplicator) -> None:
     first, preferred = claim(preferring, B, edited(text(1), 40)), claim(preferring, A)
     third = claim(preferring, "http://d.example/4", edited(text(1), 30))

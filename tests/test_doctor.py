@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from cli import neardup, succeeded, write
 from redis_server import Server
 from scrapy.settings import Settings
+from tiers import slow
 
 from scrapy_neardup import Addon, ItemOrigins, MirrorMiddleware, NearDupPipeline, native
 from scrapy_neardup.commands.doctor import on_settings
@@ -210,11 +212,12 @@ def test_no_kind_of_store_is_an_error_among_the_others(project: Path, arguments:
     assert f"to do: name another store with {named}\n" in made.stdout
 
 
-def test_a_store_named_by_hand_has_to_be_there(project: Path) -> None:
-    made = neardup(project, "doctor", "--store", "typo.sqlite")
+@pytest.mark.parametrize("name", ["typo.sqlite", *slow("a" * 256)], ids=["", "of no file"])
+def test_a_store_named_by_hand_has_to_be_there(project: Path, name: str) -> None:
+    made = neardup(project, "doctor", "--store", name)
     assert made.returncode == 2
-    assert "error: store 'typo.sqlite' does not exist\n" in made.stdout
-    assert not (project / "typo.sqlite").exists()
+    assert f"error: store '{name}' does not exist\n" in made.stdout
+    assert name not in os.listdir(project)
 
 
 def test_a_store_in_order_needs_nothing(project: Path) -> None:

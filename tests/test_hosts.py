@@ -242,6 +242,18 @@ def test_a_frame_taken_for_text_is_taken_back_and_stays_so() -> None:
     assert [hosts.relations()[0].tally[:3] for hosts in (world.hosts, stored)] == [(10, 0, 0)] * 2
 
 
+def test_a_young_rule_is_rechecked_more() -> None:
+    young, old = (World().many(count).hosts.counterparts(f"{B}/x")[0] for count in (ENOUGH, WINDOW))
+    assert 0.1 > young.recheck > old.recheck > 0
+
+
+def test_the_surest_comes_first() -> None:
+    world = World().many()
+    world.a = "http://c.example"
+    world.many(50)
+    assert world.leads("/new.html") == ["http://c.example/new.html", f"{A}/new.html"]
+
+
 def test_evidence_survives_and_adds_up() -> None:
     whole, one, two = World().many(30), World().many(15), World().many(15, start=15)
     for rows in (whole.hosts.dump(), two.rows + one.rows):

@@ -179,15 +179,15 @@ def test_document_of_very_many_urls_goes_with_all_of_them(place: Place) -> None:
     often, other = signature("often", exact=2), signature("other", exact=3, simhash=2**40)
     with place.opened() as store:
         commit(store, often, other)
-        for number in range(600):
+        for number in range(1200):
             store.record(link(f"http://mirror.example/{number}", often, is_copy=True))
-            if number % 200 == 0:
+            if number % 400 == 0:
                 store.record(link(f"http://other.example/{number}", other, is_copy=True))
         store.flush()
-        assert store.forget(Selection(url=often.url)) == (1, 601)
+        assert store.forget(Selection(url=often.url)) == (1, 1201)
         store.flush()
         assert sorted(each.url for each in store.urls.all()) == sorted(each.url for each in store.visits(other))
-        assert [each.url.rpartition("/")[2] for each in store.visits(other)] == ["other", "0", "200", "400"]
+        assert [each.url.rpartition("/")[2] for each in store.visits(other)] == ["other", "0", "400", "800"]
         assert (held(store), [each.repeats for each in store.signatures()], store.describe()["urls"]) == (
             ["other"],
             [3],

@@ -37,13 +37,6 @@ def open_at() -> Iterator[Callable[..., RedisBackend]]:
         each.close()
 
 
-@pytest.fixture
-def durable() -> Iterator[Server]:
-    started = Server("--appendonly", "yes", "--appendfsync", "always")
-    yield started
-    started.close()
-
-
 def reached(backend: RedisBackend) -> None:
     """Wait until the server is reached again, and has all that was written."""
 
@@ -92,6 +85,16 @@ def test_late_answer_to_a_claim_leaves_nothing_pending(
     proxy.flow()  # the server is told of the claim now
     reached(backend)
     assert claim(other, document(1, 11, run="other")).is_held
+
+
+def test_hung_server_holds_up_one_question_only(server: Server, open_at: Opens, impatient: None) -> None:
+    backend = open_at(server.address)
+    with server.hung():
+        for number in range(100):  # each of them would wait for as long
+            with pytest.raises(StoreError):
+                find(backend, number)
+    reached(backend)
+    assert find(backend, 1) == []
 
 
 def test_scripts_that_are_forgotten(server: Server, open_at: Opens) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from itertools import count
 
 import pytest
-from helpers import edited, text
+from helpers import detectors, edited, names, signature, text
 from redis_faults import document, held, keep_all, pending, reached, urls
 from redis_server import Server
-from store_kinds import ROOT, Place
+from store_kinds import ROOT, Place, commit
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.store import Store
+from scrapy_neardup.store import Store, open_store
 from scrapy_neardup.store.redis.connection import code
 
 on_server = pytest.mark.parametrize("place", ["server"], indirect=True)
@@ -129,3 +130,17 @@ def test_run_that_is_begun_anew_in_the_midst_of_a_batch(server: Server) -> None:
         assert keep_all(dedup, some[1:]) == 5 * ["unique"]
         first.commit()
     assert held(server) == urls(*range(6))
+
+
+def test_run_that_is_begun_anew_when_a_document_is_looked_for_again(server: Server) -> None:
+    old, late, last = signature("old"), signature("late", simhash=0xFF), signature("last", exact=2, simhash=0xFF00)
+    with closing(open_store(server.address, detectors())) as store:
+        commit(store, old)
+        store.foresee([late, last])
+        store.intend(late)
+        assert names(s for _, s in store.find(late)) == ["old"]
+        assert store.enter(late)
+        take_for_dead(server, store)
+        store.intend(last)
+        assert not list(store.find(last))
+        assert store.enter(last)

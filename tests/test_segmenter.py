@@ -202,13 +202,14 @@ def test_the_cache_and_the_words_of_others_change_nothing(tmp_path: Path) -> Non
     assert run(f"{added}\n{USE}", tmp_path) == WORDS_OF_USE
 
 
-def test_threads_that_cut_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [2, *slow(8)])  # each of them loads the dictionary
+def test_threads_that_cut_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     by_jieba.cache_clear()
     monkeypatch.setattr(native, "compiled", None)
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(tokenize, ["".join(CHINESE)] * 8))
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(tokenize, ["".join(CHINESE)] * 4 * threads))
     monkeypatch.undo()
-    assert found == [tokenize("".join(CHINESE))] * 8
+    assert found == [tokenize("".join(CHINESE))] * 4 * threads
 
 
 @pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")

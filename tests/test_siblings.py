@@ -309,15 +309,15 @@ def test_what_all_titles_of_a_host_share_is_no_subject(titles: tuple[str, str], 
     assert expected in own_verdict(10, titles, B, site)
 
 
+def known_page(document: Document, *known: Signature) -> Page:
+    """Return the page of a document, for comparison with known pages."""
+    return Siblings(lambda host: ()).page(document, Deduplicator.open().sign(document), known)
+
+
 def test_what_is_form_is_counted_on_pages_other_than_the_earlier_one() -> None:
     quoting = Document(f"{B}/quoting", f"{text(80, 160)} {text(50, 100)}")  # has all that is the earlier page's own
     assert own_verdict(1, DIFFERENT, B, SITE[:2]) == "copy"
     assert "needed 0.90" in own_verdict(1, DIFFERENT, B, [quoting, *SITE[:2]])
-
-
-def known_page(document: Document, *known: Signature) -> Page:
-    """Return the page of a document, for comparison with known pages."""
-    return Siblings(lambda host: ()).page(document, Deduplicator.open().sign(document), known)
 
 
 def test_a_mirror_under_the_title_of_the_later_page_leaves_the_subjects_known() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from helpers import until
 from sqlitedict import SqliteDict
+from store_kinds import on_disk
 
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store.local import sqlite as module
@@ -122,6 +123,19 @@ def test_what_is_written_is_written_for_a_power_loss(path: str, writer: Writer) 
     assert answer(writer, "PRAGMA synchronous") == 2  # FULL
     assert answer(writer, "PRAGMA journal_mode") == "wal"
     assert answer(writer, "PRAGMA busy_timeout") == LOCK_SECONDS * 1000
+
+
+def test_store_that_another_opened_with_the_default_journal(tmp_path: Path) -> None:
+    place = on_disk(tmp_path)
+    place.fill("a")
+    SqliteDict(place.address, tablename="neardup", encode=bytes, decode=bytes).close()
+    with closing(sqlite3.connect(place.address)) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    assert place.held(run=None) == ["a"]
+    place.fill("b")
+    assert place.held() == ["a", "b"]
+    with closing(sqlite3.connect(place.address)) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 @pytest.fixture

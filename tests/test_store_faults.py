@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import random
 import sqlite3
@@ -235,6 +236,41 @@ def test_read_only_file_system_can_be_read(read_only_disk: Path) -> None:  # noq
     refusal_elsewhere(f"{path}.new")
 
 
+@pytest.mark.slow
+def test_what_a_run_that_died_left_on_a_read_only_file_system_is_named(read_only_disk: Path) -> None:  # noqa: F811
+    path = str(read_only_disk / "store.sqlite")
+    with opened(path) as dedup:
+        commit(dedup, 3)
+        dedup.flush()
+        for file in contents(path):  # as a kill leaves them, with the log not yet moved into the file
+            Path(f"{file}.copy").write_bytes(Path(file).read_bytes())
+    for copy in read_only_disk.glob("*.copy"):
+        copy.rename(str(copy).removesuffix(".copy"))
+    Path(f"{path}-shm").unlink()
+    assert "create files in its directory" in refused(read_only_disk.parent, "stats", "--store", path)
+
+
+SURVEY = """
+import json, sys
+from test_store_faults import *
+print(json.dumps(survey(Path(sys.argv[1]), json.load(open(sys.argv[2])))))
+"""
+
+
+def survey(path: Path, damages: list[tuple[str, int, list[int]]]) -> dict[str, str]:
+    """Return what is wrong with each damage: the name of a file, the bytes left of it, and the bits to flip in it."""
+    files = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    whole = held(str(path))
+    found = {}
+    for name, size, bits in damages:
+        for file in path.parent.iterdir():
+            file.unlink()
+        for other, content in files.items():
+            (path.parent / other).write_bytes(damaged(content, size, bits) if other == name else content)
+        found[f"{name}, {size} bytes, bits {bits}"] = judged(str(path), whole)
+    return {damage: wrong for damage, wrong in found.items() if wrong}
+
+
 # Damaged
 
 
@@ -245,6 +281,36 @@ def damaged(content: bytes, size: int, bits: list[int]) -> bytes:
     return bytes(data)
 
 
+def judged(path: str, whole: list[str]) -> str:
+    """Return the fault: a store must be refused and left as it is, or hold all that it held."""
+    before = contents(path)
+    try:
+        return "" if held(path) == whole else "holds something else"
+    except StoreError as error:
+        clear = path in str(error) and "\n" not in str(error)
+        return "" if clear and contents(path) == before else f"changed, or not clear: {error}"
+    except Exception as error:
+        return repr(error)
+
+
+def assert_refused_or_harmless(path: str, damages: list[tuple[str, int, list[int]]]) -> None:
+    asked = Path(path).parent.parent / "damages.json"
+    asked.write_text(json.dumps(damages))
+    made = python(SURVEY, path, str(asked))
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout) == {}
+
+
+@pytest.fixture
+def stored(path: str) -> list[Path]:
+    """Return the files of a store with runs that closed, and one that died and was forgotten."""
+    fill(path, *range(20))
+    assert python(DIE, path).returncode == -9
+    fill(path, *range(30, 50))
+    assert urls(path) == expected(*range(20), *range(30, 50))
+    return sorted(Path(path).parent.iterdir())
+
+
 DIE = """
 import sys
 from test_store_faults import *
@@ -253,6 +319,28 @@ commit(dedup, *range(20, 30))
 dedup.flush()
 os.kill(os.getpid(), 9)
 """
+
+
+@pytest.mark.slow
+def test_truncated_store_is_refused_or_whole(path: str, stored: list[Path]) -> None:
+    damages: list[tuple[str, int, list[int]]] = []
+    for file in stored:
+        size = file.stat().st_size
+        edges = {1, 15, 16, 99, 100, 511, 512, size - 1} | {n + by for n in range(0, size, 4096) for by in (-1, 0, 1)}
+        lengths = edges | set(random.Random(1).sample(range(1, size), 50))
+        damages += [(file.name, length, []) for length in sorted(lengths) if 0 < length < size]
+    assert_refused_or_harmless(path, damages)
+
+
+@pytest.mark.slow
+def test_store_with_a_flipped_bit_is_refused_or_whole(path: str, stored: list[Path]) -> None:
+    damages: list[tuple[str, int, list[int]]] = []
+    for file in stored:
+        size = file.stat().st_size
+        # The places that say how the rest is to be read are few, and are all tried.
+        bits = [*range(800), *random.Random(2).sample(range(8 * size), 300)]
+        damages += [(file.name, size, [bit]) for bit in bits]
+    assert_refused_or_harmless(path, damages)
 
 
 @pytest.mark.parametrize("times", [5, *slow(50)])

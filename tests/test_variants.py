@@ -144,6 +144,14 @@ def test_each_kind_of_variant_is_learned_and_skipped(name: str, made: Callable[[
     assert world.crawl(made, 10, start=2000) == 10 * (len(made(0)) - 1)
 
 
+def test_a_plain_url_is_never_skipped() -> None:
+    world = World()
+    world.crawl(prints)
+    assert not world.fetch("/new?print=1", text(9000))
+    assert not world.fetch("/new", text(9000))
+    assert world.rules == ["a.example/…?print=…"]
+
+
 # Adversaries
 
 
@@ -180,6 +188,16 @@ def test_a_login_wall_at_many_urls_is_one_page() -> None:
     for number in range(10):
         world.fetch(f"/{2000 + number}", text(2))
     assert not world.fetch("/2005?print=1", text(2))  # at so many URLs, it may be a wall
+
+
+def test_pages_that_are_nearly_alike_are_no_evidence() -> None:
+    world = World()
+    words = [f"w{n}" for n in range(150)]
+    for number in range(60):
+        for value in range(2):
+            said = [*words, f"other{number}x{value}", *reversed(words)]
+            world.fetch(f"/item?sku={number:04}abcd{value}", " ".join(said))
+    assert world.rules == []
 
 
 def test_short_texts_are_neither_evidence_nor_skipped() -> None:
