@@ -197,29 +197,15 @@ class Deduplicator:
     def decide(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> list[Claim]:
         """Claim documents one after another, and commit each before the next one, in less time.
 
-        Their lookups are made together. `records` are the records of the documents if `signer` has made them before.
+        Their lookups are made together. `records` are the records of the documents if `signer` has made them before. If
+        it raises, the documents before stay committed.
         """
         self.foresee(documents, records)
         claims: list[Claim] = []
         for document in documents:
-            claims.append(self._new(document) or self.claim(document))
+            claims.append(self.claim(document))
             claims[-1].commit()
         return claims
-
-    def _new(self, document: Document) -> Claim | None:
-        """Claim a foreseen document that has no candidates. Return None for any other.
-
-        It must be committed at once, since no look-up finds it before.
-        """
-        signature = self._signed.get(document)
-        if not (signature and self.store.is_alone(signature)) or self.matcher.last(document.url):
-            return None
-        del self._signed[document]
-        self.matcher.apart = None
-        self.matcher.learn(signature, None)
-        self.store.admit(signature)
-        claim = self._pending[signature] = Claim(self, document, signature, None)
-        return claim
 
     def foresee(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> None:
         """Prefetch the lookups of the documents that are claimed next, in this order. On a server this takes one round

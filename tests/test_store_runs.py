@@ -61,7 +61,7 @@ def test_store_that_lost_the_record_of_a_run_is_refused(place: Place) -> None:
         with closing(sqlite3.connect(place.address)) as db, db:
             db.execute("DELETE FROM neardup WHERE key = ?", [f"run/{run}"])
     for options in ({}, {"run": None}):
-        with pytest.raises(StoreError, match=f"record of a run is missing.* {code(run):08x}|checksum of row"):
+        with pytest.raises(StoreError, match=f"record of a run is missing.* {code(run):08x}"):
             place.open(**options)
 
 

@@ -241,17 +241,6 @@ class Store:
         keys, simhash = entry.postings
         return Entry(entry.key, signature, Postings(keys + array("Q", [records.index_key("host", name)]), simhash))
 
-    def is_alone(self, signature: Signature) -> bool:
-        """Return whether it is foreseen that a document has no candidates. A server, or an index in RAM, may have new
-        ones."""
-        found = self._foreseen.get(signature)
-        return found is not None and not (found.rows or found.near or self.lookup.own or self.is_remote)
-
-    def admit(self, signature: Signature) -> None:
-        """Hold a foreseen document that is alone, without the back end. It must be committed at once."""
-        del self._foreseen[signature]
-        self._keep_pending(signature, self.entry(signature))
-
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all its visits."""
         if signature in self._gone or not signature.id:

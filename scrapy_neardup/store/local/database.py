@@ -175,6 +175,9 @@ def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
         for name in names:
             runs = runs_in(db, name)
             for stored, value in db.execute(f'SELECT key, value FROM "{name}" NOT INDEXED'):
+                if isinstance(stored, int) and stored >= 0 and stored >> 32 not in runs:
+                    lost = f"whose documents have the code {stored >> 32:08x}"
+                    raise sqlite3.DatabaseError(f"the record of a run is missing, {lost}")
                 if not is_intact(key := key_in(stored, runs), value):
                     raise sqlite3.DatabaseError(f"the checksum of row {key!r} does not match")
     for name in names:
