@@ -30,10 +30,10 @@ if __name__ != "__main__":  # it was taken for the package
     import_module(__name__)
 
 import numpy as np
-from store_made import NEW, OF_FORM, SIZE, Given, fill, signature, url
+from store_made import NEW, OF_FORM, Given, fill, signature, url
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.signature import Signature, Visit
+from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.text.urls import canonical_url
@@ -92,12 +92,12 @@ def measure(address: str, count: int) -> None:
             spent = 1e6 * (server_seconds(backend) - before) / (each * len(given))
             show(name, times, f", server {spent:.0f}")
 
-        measured("new", lambda each: claim(dedup, each), made(NEW, ASKED))
-        measured("of a form", lambda each: claim(dedup, each), made(OF_FORM + NEW, ASKED))
+        measured("new", lambda each: decide(dedup, [each]), made(NEW, ASKED))
+        measured("of a form", lambda each: decide(dedup, [each]), made(OF_FORM + NEW, ASKED))
         copies = [signature(int(label), 2 * NEW + n, 2) for n, label in enumerate(given.labels[: 2 * ASKED])]
-        measured("copy", lambda each: claim(dedup, each), [each for each in copies if is_plain(each)])
+        measured("copy", lambda each: decide(dedup, [each]), [each for each in copies if is_plain(each)])
         batches = np.array_split(np.array(made(3 * NEW, ASKED)), ASKED // FORESEEN)
-        measured("foreseen", lambda some: claim_all(dedup, some.tolist()), batches, FORESEEN)
+        measured("foreseen", lambda some: decide(dedup, some.tolist()), batches, FORESEEN)
 
 
 def server_seconds(backend: RedisBackend) -> float:
@@ -114,19 +114,8 @@ def made(label: int, count: int) -> list[Signature]:
     return [signature(label + n, label + n) for n in range(count)]
 
 
-def claim(dedup: Deduplicator, each: Signature) -> None:
-    """Claim a document whose signature is made, and commit it."""
-    match = dedup._enter(Document(url=each.url), each)
-    if match is None:
-        dedup.store.commit(each, Visit(each.url or "", each, False, each.first_seen, SIZE))
-    else:
-        dedup.store.record(Visit(each.url or "", match.signature, True, each.first_seen, SIZE, match.evidence))
-
-
-def claim_all(dedup: Deduplicator, some: Sequence[Signature]) -> None:
-    dedup.store.foresee(some)
-    for each in some:
-        claim(dedup, each)
+def decide(dedup: Deduplicator, some: Sequence[Signature]) -> None:
+    dedup.decide([Document(each.url) for each in some], [each.record for each in some])
 
 
 def timed(call: Callable[[Any], object], given: Iterable[Any]) -> Sequence[float]:
