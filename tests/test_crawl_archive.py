@@ -107,6 +107,7 @@ def test_content_that_the_run_has_already_is_not_asked_for(crawl, a, b, archive)
     archive.keep(dead, NOW, article(1))
     result = crawl("OneAfterAnother", gate(archive, NEARDUP_SKIP_MIRRORS=False), urls=[copy, dead])
     assert (result.urls, archive.asked()) == ([copy], [])
+    assert b.asked() == ["/copy.html"]
 
 
 @pytest.mark.parametrize(

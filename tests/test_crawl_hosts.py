@@ -258,12 +258,12 @@ def test_rechecks_drop_a_rule_that_is_wrong(crawl, a, b):
 
 @pytest.mark.slow
 def test_a_copier_of_a_copy_does_not_take_its_place(crawl, a, b):
-    """The site has another host, which came first, a; then comes b; last the copier, who changes a page."""
+    """The site has two hosts, a and b. The copier of a was met before b, and changes a page."""
     with serving("127.0.0.3") as copier:
         mirrored(a, b)
         mirrored(a, copier)
         known = range(ENOUGH)
-        crawl("OneAfterAnother", urls=[url for site in (a, b, copier) for url in urls(site, known)])
+        crawl("OneAfterAnother", urls=[url for site in (a, copier, b) for url in urls(site, known)])
         copier.pages["/50.html"] = page(5000)
         crawl(urls=urls(copier, [50]))
         assert crawl(urls=urls(b, [50]), settings=REDIRECT).urls == urls(a, [50])
