@@ -33,6 +33,7 @@ def test_dropped_items_of_every_kind_are_written_with_their_evidence(crawl, a, b
     assert set(tag) == TAG
     assert (tag["url"], tag["duplicate_of"]) == (f"{b.url}/0.html", f"{a.url}/0.html")
     assert (tag["status"], tag["detector"], tag["resemblance"]) == ("duplicate", "exact", 1.0)
+    assert "never retrieved" not in result.log  # no task of the feed failed
 
 
 def test_a_table_has_a_column_for_the_evidence_and_all_fields(crawl, a, b, tmp_path):

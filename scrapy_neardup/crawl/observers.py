@@ -10,7 +10,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from itemadapter import ItemAdapter
@@ -181,13 +180,8 @@ class DroppedFeed:
         assert crawler.spider
         self._spider, self._count = crawler.spider, count
         self._is_failing = False
-        format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
-        feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file
-        settings = BaseSettings({**crawler.settings, "FEEDS": {uri: feed}, "FEED_URI": None})
-        # A crawler with this feed only. Its own signals keep this feed from the handlers of the crawl's feeds.
-        other = SimpleNamespace(**{**vars(crawler), "settings": settings, "signals": SignalManager(self)})
         try:
-            self._exporter = FeedExporter(cast("Crawler", other))
+            self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
             self._exporter.open_spider(self._spider)
         except Exception as error:  # a storage may raise anything for an invalid URI
             allowed = "a feed URI with a scheme in FEED_STORAGES and a file extension in FEED_EXPORTERS"
@@ -214,3 +208,20 @@ class DroppedFeed:
             name: adapter.get_field_meta(name).get("serializer", lambda each: each)(adapter[name]) for name in adapter
         }
         return {**row, TAG_FIELD: {"url": url, **verdict.tag()}}
+
+
+class _CrawlerOfOneFeed:
+    """Imitates a crawler with the feed of dropped items as its only feed.
+
+    It has signals of its own, so that signal handlers for the crawl's feeds do not see this feed.
+    """
+
+    def __init__(self, crawler: Crawler, uri: str) -> None:
+        self._crawler = crawler
+        format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
+        feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file
+        self.settings = BaseSettings({**crawler.settings, "FEEDS": {uri: feed}, "FEED_URI": None})
+        self.signals = SignalManager(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._crawler, name)
