@@ -67,7 +67,7 @@ def run_evaluate(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _table(result: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{result['set']}: {result['documents']} documents"
+    yield f"{result['set']}: {plural(result['documents'], 'document')}"
     yield HEAD
     yield from map(_measures, result["results"])
     found = result["results"][-1]["found"]

@@ -157,7 +157,7 @@ def run_mirrors(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = with_store(opts, settings)
     with held(config) as store:
         found = listed(store.hosts, config.mirror_hosts)
-    told = f"{len(found)} pairs of hosts, {sum(pair['in_force'] for pair in found)} with a rule in force"
+    told = f"{plural(len(found), 'pair')} of hosts, {sum(pair['in_force'] for pair in found)} with a rule in force"
     answer(opts, found, [*map(_pair_line, found), told])
 
 
