@@ -9,6 +9,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
@@ -141,7 +142,7 @@ class Outcome:
     size: float  # the mean size of a document's record, in bytes
 
 
-def decide(documents: Iterable[tuple[Any, Document | None]], config: Config, *, verified: bool = True) -> Outcome:
+def outcome_of(documents: Iterable[tuple[Any, Document | None]], config: Config, *, verified: bool = True) -> Outcome:
     """Decide on documents with ids, in order, in a store in memory. Without `verified`, no thresholds are applied."""
     clusters, rows = dict[Signature, list[Any]](), 0
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
@@ -151,7 +152,8 @@ def decide(documents: Iterable[tuple[Any, Document | None]], config: Config, *, 
         for name, document in documents:
             rows += 1
             if document:
-                claim = dedup.claim(document)
+                with _naming(name):
+                    claim = dedup.claim(document)
                 claim.commit()
                 clusters.setdefault(claim.match.signature if claim.match else claim.signature, []).append(name)
         seconds = time.perf_counter() - start
@@ -163,9 +165,18 @@ def decide(documents: Iterable[tuple[Any, Document | None]], config: Config, *, 
         )
 
 
+@contextmanager
+def _naming(name: Any) -> Iterator[None]:
+    """Convert an error of a detector to a FeedError that names the document."""
+    try:
+        yield
+    except Exception as error:  # the user's detectors may raise anything
+        raise FeedError(f"document {name!r}: {error!r}") from error
+
+
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
     """Compare the verdicts of a configuration, all detectors together, with the labels of a set. Return the results."""
-    outcome = decide(labelled.documents(config), config, verified=verified)
+    outcome = outcome_of(labelled.documents(config), config, verified=verified)
     return {
         "detectors": list(map(detector_name, config.detectors)),
         **{name: labelled.score(outcome.clusters, mode)._asdict() for name, mode in MODES.items()},
@@ -275,7 +286,8 @@ def compared(labelled: LabelledSet, config: Config) -> Pairs:
         for name, document in labelled.documents(config):
             if document is None or not document.lines:
                 continue
-            signature = dedup.sign(document)
+            with _naming(name):
+                signature = dedup.sign(document)
             for _, held in dedup.matcher.candidates(document, signature):
                 label = labelled.labels.get(frozenset((name, names[held])))
                 comparison = compare(signature.sketch, held.sketch)

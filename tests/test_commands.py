@@ -298,6 +298,7 @@ SENTENCES = [
     (FIGURES, FIGURES.replace("item 1", "item 2", 50), ["NEARDUP_RESEMBLANCE=0.1"],
      r"unique: [\d.]+ figures differ, allowed 11"),
     (text(1), "a few words", [], "unique: 3 words, needed 20"),
+    (text(1), "one", [], "unique: 1 word, needed 20"),
     (text(1), "", [], "unique: 0 words, needed 20"),
     ("a few words", "A few words!", ["NEARDUP_SHORT_TEXT=exact"], "duplicate: 3 words, fewer than 20: all are equal"),
     ("a few words", "few words", ["NEARDUP_SHORT_TEXT=exact"], "unique: 2 words, fewer than 20: not all are equal"),

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from cli import neardup, refused, rows, succeeded, write
-from helpers import edited, text
+from helpers import edited, text, write_labelled
+from tiers import slow
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "url": "http://one.example/a", "title": "First", "kind": "x", "text": text(1)},
@@ -85,6 +86,22 @@ def test_without_minisom_it_says_what_to_install(folder: Path) -> None:
     said = refused(folder, "lab", "cluster", "in.jsonl", "-o", "out.jsonl", "--method", "som")
     needed = "--method som needs MiniSom: pip install 'scrapy-neardup[som]' (not here)"
     assert said == f"scrapy neardup lab cluster: {needed}\n"
+
+
+@pytest.mark.parametrize("error", ["BrokenPipeError(32, 'gone')", *slow("ModuleNotFoundError('not here')")])
+def test_a_detector_that_fails_is_told_with_its_document(folder: Path, error: str) -> None:
+    """Neither the output nor MiniSom is named in its place."""
+    (folder / "mine.py").write_text(
+        "from scrapy_neardup.detectors.detector import Exact\n\n"
+        f"class Mine(Exact):\n    def fingerprints(self, document):\n        raise {error}\n"
+    )
+    mine = ("-s", "NEARDUP_DETECTORS=mine.Mine")
+    said = refused(folder, "lab", "cluster", "in.jsonl", "-o", "out.jsonl", *mine)
+    assert said == f"scrapy neardup lab cluster: document 'http://one.example/a': {error}\n"
+    write_labelled(folder / "news")
+    for verb in ("evaluate", "calibrate --precision 0.9"):
+        said = refused(folder, "lab", *verb.split(), "news", *mine)
+        assert said.endswith(f": document 'a0': {error}\n")
 
 
 def test_another_run_gives_the_same_bytes(folder: Path) -> None:

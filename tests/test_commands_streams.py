@@ -40,10 +40,10 @@ def shell(folder: Path, arguments: str, end: str, **environment: str) -> tuple[i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", ["2>&1 | true", *slow("2>/dev/full")])
-def test_where_nobody_reads_what_is_told_a_command_ends_and_leaves_nothing(folder: Path, end: str) -> None:
+@pytest.mark.parametrize(("end", "code"), [("2>&1 | true", 141), *slow(("2>/dev/full", 2))])
+def test_where_nobody_reads_what_is_told_a_command_ends_and_leaves_nothing(folder: Path, end: str, code: int) -> None:
     before = sorted(os.listdir(folder))
-    assert shell(folder, "dedupe in.jsonl -o out.jsonl", end)[0] == 2
+    assert shell(folder, "dedupe in.jsonl -o out.jsonl", end)[0] == code
     assert sorted({*os.listdir(folder)} - {"code"}) == before
 
 

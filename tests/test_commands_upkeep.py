@@ -111,6 +111,18 @@ def test_run_that_was_forgotten_only_since_it_was_paused_says_so(path: str) -> N
     assert [run["forgotten"] for run in told(path, "stats", "--runs")] == ["part", None]
 
 
+@pytest.mark.parametrize(("ranges", "share"), [([[2, 5], [1, 5]], "part"), ([[4, 9], [1, 5]], "all")])
+def test_rows_that_were_forgotten_twice_count_once(path: str, ranges: list[list[int]], share: str) -> None:  # noqa: F811
+    fill(path, 9)
+    succeeded(HERE, "export", "--store", path, "-o", f"{path}.jsonl")
+    exported = [json.loads(line) for line in Path(f"{path}.jsonl").read_text().splitlines()]
+    (run,) = (row for row in exported if row["type"] == "run")
+    run |= {"key": "other", "sealed": 9, "forgotten": ranges}
+    write(Path(f"{path}.jsonl"), [exported[0], run, exported[-1]])
+    succeeded(HERE, "import", f"{path}.jsonl", "--store", path)
+    assert {run["run"]: run["forgotten"] for run in told(path, "stats", "--runs")}["other"] == share
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("common_user")
 def test_runs_of_a_store_that_may_not_be_written(path: str) -> None:  # noqa: F811

@@ -84,7 +84,7 @@ def test_id_is_of_the_terms_only() -> None:
 
 def test_file_is_as_documented(tmp_path: Path) -> None:
     SMALL.save(tmp_path / "small.txt")
-    assert (tmp_path / "small.txt").read_bytes() == f"{MAGIC}\nbank\nmarket\n银行\n".encode()
+    assert (tmp_path / "small.txt").read_bytes() == f"{MAGIC}\n# terms: 3\nbank\nmarket\n银行\n".encode()
     assert [path.name for path in tmp_path.iterdir()] == ["small.txt"]
 
 
@@ -111,6 +111,8 @@ def test_gzip_is_reproducible_and_a_file_is_replaced(tmp_path: Path) -> None:
         ("a.txt", b"bank\nmarket\n"),
         ("a.txt", f"{MAGIC}0\nbank\n".encode()),
         ("a.txt", b"\xff\xfe"),
+        ("a.txt", f"{MAGIC}\n# terms: 3\nbank\nmarket\n".encode()),
+        ("a.txt", f"{MAGIC}\n# source: bank\n# terms: 2\n\nbank\nmarket\n".encode()),
         ("a.gz", b"bank"),
         ("b.gz", gzip.compress(MAGIC.encode(), mtime=0)[:-9]),
     ],

@@ -202,7 +202,7 @@ def fields(result: Mapping[str, Any]) -> Iterator[str]:
             yield name
             yield from (f"  {part}" for part in value)
         else:
-            yield f"{name:24} {value}"
+            yield f"{name:24} {'-' if value is None else value}"
 
 
 def shown(text: object) -> str:

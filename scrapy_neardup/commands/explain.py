@@ -233,7 +233,7 @@ def _beginning(text: str) -> list[str]:
 
 def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:
     """Yield the points that the rule checks for two documents, and whether each is met."""
-    least = max(rule.min_tokens, 1)
+    least, words = max(rule.min_tokens, 1), plural(found.tokens, "word")
     if found.tokens >= least:
         yield from _limits(rule, found, found.tokens)
         if not rule.ignores_figures(found):
@@ -242,9 +242,9 @@ def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_u
         yield Point(f"found by {', '.join(proposed_by) or 'no detector'}", bool(proposed_by))
     elif found.tokens and (same_url or rule.short_text == "exact"):
         is_same = Exact.name in proposed_by
-        yield Point(f"{found.tokens} words, fewer than {least}: {'' if is_same else 'not '}all are equal", is_same)
+        yield Point(f"{words}, fewer than {least}: {'' if is_same else 'not '}all are equal", is_same)
     else:
-        yield Point(f"{found.tokens} words, needed {least}", False)
+        yield Point(f"{words}, needed {least}", False)
 
 
 def _limits(rule: Rule, found: Comparison | Evidence, tokens: int, *, repeated: bool = False) -> Iterator[Point]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -13,11 +13,12 @@ from scrapy.settings import BaseSettings
 
 from ..atomic import check_place
 from ..detectors.detector import build_detectors
+from ..document import Document
 from ..feeds import FORMATS, FeedError, json_text, row_id, writing
 from ..feeds.feed import telling
 from ..fingerprints.imatch import BAND, Lexicon
 from ..papers.som import som_clusters
-from ..quality import MODES, LabelledSet, calibrate, decide, evaluate
+from ..quality import MODES, LabelledSet, calibrate, evaluate, outcome_of
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
 from ..text.tokens import tokenize
@@ -66,7 +67,7 @@ def run_evaluate(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _table(result: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{result['set']}: {result['documents']} documents"
+    yield f"{result['set']}: {plural(result['documents'], 'document')}"
     yield HEAD
     yield from map(_measures, result["results"])
     found = result["results"][-1]["found"]
@@ -203,10 +204,7 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     found = options.Documents(opts, settings)
     documents = ((row_id(row, opts.id_field, found.config.url_field), each) for row, each in found)
     with writing(opts.output, FORMATS) as output:
-        try:
-            made = som_clusters(documents) if opts.method == "som" else decide(documents, found.config).clusters
-        except ModuleNotFoundError as error:
-            raise FeedError(f"--method som needs MiniSom: pip install 'scrapy-neardup[som]' ({error})") from error
+        made = _on_map(documents) if opts.method == "som" else outcome_of(documents, found.config).clusters
         clusters = [cluster for cluster in made if len(cluster) > 1]
         for number, cluster in enumerate(clusters, 1):
             output.write(f"{json_text({'cluster': number, 'documents': cluster})}\n".encode())
@@ -216,3 +214,10 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     outcome = {"rows": found.rows, "documents": found.documents, "clusters": len(clusters), "clustered": held}
     answer(opts, {**outcome, "bad_rows": found.bad.count}, said=said)
     return int(found.bad.count > 0)
+
+
+def _on_map(documents: Iterable[tuple[Any, Document]]) -> list[list[Any]]:
+    try:
+        return som_clusters(documents)
+    except ModuleNotFoundError as error:
+        raise FeedError(f"--method som needs MiniSom: pip install 'scrapy-neardup[som]' ({error})") from error

@@ -157,7 +157,7 @@ def run_mirrors(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = with_store(opts, settings)
     with held(config) as store:
         found = listed(store.hosts, config.mirror_hosts)
-    told = f"{len(found)} pairs of hosts, {sum(pair['in_force'] for pair in found)} with a rule in force"
+    told = f"{plural(len(found), 'pair')} of hosts, {sum(pair['in_force'] for pair in found)} with a rule in force"
     answer(opts, found, [*map(_pair_line, found), told])
 
 
@@ -268,8 +268,10 @@ def died(store: Store) -> list[Run]:
 
 def _share_forgotten(run: Run) -> str | None:
     """Return how much of a run was forgotten: "all", "part", or None for nothing."""
-    rows = sum(last + 1 - first for first, last in run.forgotten)
-    return None if not rows else "all" if rows >= run.sealed else "part"
+    reached = 0  # the rows up to it are forgotten
+    for first, last in sorted(run.forgotten):  # a row may be in several ranges
+        reached = max(reached, last) if first <= reached + 1 else reached
+    return None if not run.forgotten else "all" if reached >= run.sealed else "part"
 
 
 def _run_line(run: Mapping[str, Any]) -> str:

@@ -104,9 +104,11 @@ def writing(path: str, formats: Sequence[str], *, packs: bool = True) -> Iterato
 
 @contextmanager
 def telling(path: str) -> Iterator[None]:
-    """Convert an OSError in a `with` block that writes a file to a FeedError that names the file."""
+    """Convert an OSError in a `with` block that writes a file, except a broken pipe, to a FeedError that names it."""
     try:
         yield
+    except BrokenPipeError:  # no file's: nobody reads the output any more
+        raise
     except OSError as error:
         raise FeedError(f"{path}: can't be written: {error.strerror or error}") from error
 

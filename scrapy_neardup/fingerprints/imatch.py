@@ -24,7 +24,7 @@ from .hashes import MULTIPLIER, Hashes, distinct, mix
 
 _LEAST = np.uint64(5 << 60)  # a randomized lexicon lacks a random 5 of 16 terms
 _FIRST = 15  # bits of a hash that choose its bucket
-MAGIC = "scrapy-neardup lexicon 1"
+MAGIC, COUNT = "scrapy-neardup lexicon 1", "# terms: "
 BAND = (0.5, 0.7)  # the normalized IDF of kept terms, the best of seven bands
 LEAST_DOCUMENTS = 2  # the minimum number of documents with a term, since most of the others are misprints
 
@@ -102,9 +102,10 @@ class Lexicon:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the lexicon to a file, gzipped if its name ends in .gz. Equal lexicons give equal bytes.
 
-        The file is UTF-8: a line with `MAGIC`, then the terms, one a line, in the order of code points.
+        The file is UTF-8: a line with `MAGIC`, one with the number of terms, then the terms, one a line, in the order
+        of code points.
         """
-        data = "".join(f"{line}\n" for line in [MAGIC, *sorted(self.terms)]).encode()
+        data = "".join(f"{line}\n" for line in [MAGIC, f"{COUNT}{len(self.terms)}", *sorted(self.terms)]).encode()
         with replacing(path) as part:
             Path(part).write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
 
@@ -128,11 +129,14 @@ def builtin() -> Lexicon:
 
 
 def _terms(data: bytes, name: str) -> frozenset[str]:
-    """Return the terms in a file. Lines that begin with `# ` say where they come from."""
+    """Return the terms in a file. Lines that begin with `# ` say where they come from and how many they are."""
     try:
         first, *lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
         if first != MAGIC:
             raise ValueError(f"its first line is {first[:80]!r}")
+        terms = frozenset(line for line in lines if not line.startswith("# "))
+        if wrong := [line for line in lines if line.startswith(COUNT) and line != f"{COUNT}{len(terms)}"]:
+            raise ValueError(f"it has {len(terms)} terms, but says {wrong[0]!r}; it was cut or edited")
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise ValueError(f"{name}: no lexicon, which is UTF-8 text that begins with {MAGIC!r}: {error}") from error
-    return frozenset(line for line in lines if not line.startswith("# "))
+    return terms
