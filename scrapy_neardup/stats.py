@@ -8,7 +8,6 @@ from typing import Any, Literal
 PREFIX = "neardup/"
 BY_DETECTOR = "duplicates/"  # followed by the name of a detector
 CHANGES = "changes/"  # followed by a kind of change
-FIELD = "field/"  # followed by the name of a fact of the run's items; only in the record of the run
 
 Stat = Literal[
     "documents",

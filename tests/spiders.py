@@ -23,7 +23,9 @@ from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.request import fingerprint
 from site_server import article, html
 
+import scrapy_neardup.crawl.pages
 import scrapy_neardup.crawl.tickets
+import scrapy_neardup.facts
 from scrapy_neardup.crawl.extension import NearDup
 from scrapy_neardup.crawl.workers import pause
 from scrapy_neardup.detectors import Exact
@@ -271,6 +273,45 @@ class FewWait(ListSpider):
     def from_crawler(cls, crawler, *args, **kwargs):
         scrapy_neardup.crawl.tickets.MOST = 3
         return super().from_crawler(crawler, *args, **kwargs)
+
+
+class FewLinks(SiteSpider):
+    """Crawls where no more than three copies, and three pages with links, are remembered."""
+
+    @classmethod
+    def from_crawler(cls, crawler, *args, **kwargs):
+        scrapy_neardup.crawl.pages.LINKS = 3
+        return super().from_crawler(crawler, *args, **kwargs)
+
+
+class Stream(ListSpider):
+    """Yields items with the time of each, the last one late, where a time must be that of the crawl to the moment."""
+
+    @classmethod
+    def from_crawler(cls, crawler, *args, **kwargs):
+        scrapy_neardup.facts.NEAR = 0.0
+        return super().from_crawler(crawler, *args, **kwargs)
+
+    async def page(self, response):
+        for number in range(3):
+            if number == 2:  # the first one was judged when the second one was there
+                await asyncio.sleep(0.2)
+            yield {"url": response.urljoin(f"/{number}"), "text": article(number), "as_of": time.time()}
+
+
+class GivesUp(ListSpider):
+    """Raises an error after the first item."""
+
+    def page(self, response):
+        yield {"text": article(1)}
+        raise ValueError("no more items")
+
+
+class Replacement:
+    """Gives another item where a callback fails."""
+
+    def process_spider_exception(self, response, exception):
+        return [{"text": article(2)}]
 
 
 class OddSpider(ListSpider):

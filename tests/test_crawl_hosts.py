@@ -174,6 +174,13 @@ def test_what_the_canonical_host_does_not_have_comes_from_the_mirror(crawl, a, b
     assert (result.count("requests/redirected"), result.count("dead_links/redirected")) == (1, 0)
 
 
+@pytest.mark.parametrize("target", ["/new.html", *slow("/50.html", "http://127.0.0.3/login", "ftp://a.example/x")])
+def test_what_the_canonical_host_has_moved_is_not_missed_where_no_redirect_is_followed(crawl, a, b, target):
+    learn(crawl, a, b)
+    a.pages["/50.html"] = Page(status=301, location=target)
+    assert crawl(urls=urls(b, [50]), settings={**REDIRECT, "REDIRECT_MAX_TIMES": 0}).urls == urls(b, [50])
+
+
 @pytest.mark.slow
 def test_what_the_canonical_host_has_moved_comes_from_where_it_was_asked_for(crawl, a, b):
     learn(crawl, a, b)

@@ -95,6 +95,14 @@ def test_explain_names_the_field_in_which_two_held_items_differ(crawl, a):
     assert len(crawl("JsonSpider", urls=[f"{a.url}/boots"]).items) == 2
     said = succeeded(crawl.folder, "explain", *(item["url"] for item in items), "--store", crawl.store).stdout
     assert said.endswith("unique: the items differ in the field price\n")
+    runs = json.loads(succeeded(crawl.folder, "stats", "--runs", "--store", crawl.store, "--json").stdout)
+    assert "price" not in json.dumps(runs)  # the names of fields are no stats
+
+
+def test_the_time_of_an_item_is_no_fact_however_long_its_page_takes(crawl, a):
+    a.pages["/stream"] = Page("x")
+    for items in (3, 0):
+        assert len(crawl("Stream", {"NEARDUP_REVISIT": "drop"}, urls=[f"{a.url}/stream"]).items) == items
 
 
 def test_a_page_is_skipped_for_its_only_item_whatever_fields_that_has(crawl, a, b):

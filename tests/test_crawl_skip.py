@@ -174,6 +174,27 @@ def test_a_page_of_which_an_item_was_not_judged_is_never_skipped(crawl, a, b):
     assert b.asked() == ["/1", "/1"]
 
 
+def test_a_page_whose_second_item_came_from_a_middleware_is_not_skipped(crawl, a):
+    a.pages["/1"] = Page(html(article(1)))
+    settings = {"SPIDER_MIDDLEWARES": {"spiders.Replacement": 700}, "NEARDUP_REVISIT": "skip"}
+    assert [len(crawl("GivesUp", settings, urls=[f"{a.url}/1"]).items) for _ in range(2)] == [2, 0]
+    assert a.asked() == ["/1", "/1"]
+
+
+def test_a_copy_is_fetched_for_its_late_link_however_many_links_came_before(crawl, a):
+    listed = html(article(0))
+    a.pages = {"/list": Page(listed), "/copy": Page(html(article(0), links=("/list",) * 9 + ("/late",)))}
+    for number in range(1, 6):
+        a.pages[f"/{number}"] = Page(html(article(number), links=(f"/of{number}",)))
+    for number, path in enumerate(["/late", *(f"/of{number}" for number in range(1, 6))], 10):
+        a.pages[path] = Page(html(article(number)))
+    urls = [f"{a.url}/{path}" for path in ("list", "copy", 1, 2, 3, 4, 5)]
+    for _ in range(2):
+        asked = len(a.requests)
+        crawl("FewLinks", {"CONCURRENT_REQUESTS": 1}, urls=urls)
+        assert "/copy" in a.asked(since=asked)
+
+
 def test_what_a_temporary_redirect_gave_is_no_reason_to_skip(crawl, a):
     for number in range(3):
         a.pages[f"/{number}"] = Page(status=302, location=f"/login?next={number}")

@@ -213,6 +213,15 @@ def test_a_stat_that_is_no_number_does_no_harm(place: Place) -> None:
         assert [each.stats for each in store.runs() if each.id == run] == [{"documents": 2, "of_a_spider": 1}]
 
 
+def test_names_of_fields_are_kept_once_when_a_run_is_resumed(place: Place) -> None:
+    run = ""
+    for fields in ({"price"}, {"size", "price"}):
+        with place.opened(run=run) as store:
+            store.fields, run = fields, store.run
+    with place.opened(run=None) as store:
+        assert [(each.fields, each.stats) for each in store.runs()] == [(["price", "size"], {})]
+
+
 # What URLs return, after a run that died
 
 

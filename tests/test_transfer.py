@@ -339,7 +339,7 @@ def trial(place: int, value: Any) -> dict[str, Any]:
 
 
 RUN: dict[str, Any] = {"type": "run", "key": "r", "started": 1.0, "closed": 2.0, "sealed": 0, "paused": 0.0}
-RUN |= {"forgotten": [], "stats": {}, "writer": ""}
+RUN |= {"forgotten": [], "stats": {}, "writer": "", "fields": []}
 
 
 @pytest.fixture(scope="module")
@@ -433,6 +433,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**RUN, "paused": 1e18}, "its paused is 1e+18"),
         ({**RUN, "stats": {"documents": "many"}}, "its stats is {'documents': 'many'}"),
         ({**RUN, "stats": 7}, "its stats is 7"),
+        ({**RUN, "fields": [7]}, "its fields is [7]"),
     ],
 )
 def test_rows_that_are_none(three: Place, row: dict[str, Any], said: str) -> None:

@@ -21,7 +21,7 @@ from ..matching.reviews import WHY_APART, Reviews
 from ..mirrors.advice import Alternative, Mirrors
 from ..settings import Config
 from ..signature import Evidence, Signature, Visit
-from ..stats import FIELD, plural
+from ..stats import plural
 from ..store import Store, StoreError
 from ..verdict import Point, in_words, named
 from . import Moment, answer, fields
@@ -177,7 +177,7 @@ def _compare_held(dedup: Deduplicator, config: Config, *urls: str) -> dict[str, 
     is_apart = dedup.matcher.reviews.differ(*urls)
     if first.id == second.id and not is_apart:
         return _explain_url(dedup, config, urls[links[1].is_copy])
-    names = [name.removeprefix(FIELD) for run in dedup.store.runs() for name in run.stats if name.startswith(FIELD)]
+    names = [name for run in dedup.store.runs() for name in run.fields]
     held = Document(second.url, title=second.title, label=second.label, fact_names=tuple(dict.fromkeys(names)))
     compared, points = _compared(dedup, first, second, held)
     if is_apart:

@@ -26,7 +26,7 @@ from ..deduplicator import Claim, Deduplicator
 from ..document import Document
 from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
 from ..settings import Config, ConfigError
-from ..stats import CHANGES, FIELD, PREFIX, Stat, plural, summary
+from ..stats import CHANGES, PREFIX, Stat, plural, summary
 from ..store import StoreError
 from ..text.html import ExtractorError
 from . import Adviser, default_store
@@ -76,7 +76,6 @@ class NearDup:
         self.pages = Pages(self)
         self.tickets = Tickets(self)
         self.advisers: list[Adviser] = []  # in the order in which they are asked
-        self.fields: set[str] = set()  # with facts; the store has only hashes of their names
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
@@ -165,7 +164,6 @@ class NearDup:
         stats = {name: value for name, value in self.stats.get_stats().items() if isinstance(value, int)}
         ours = {name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)}
         marks = {AUDIT: self.config.action == AUDIT, FULL: self._is_full}
-        marks |= {FIELD + name: True for name in sorted(self.fields)}
         return ours | {mark: 1 for mark in marks if marks[mark]}
 
     def sync(self) -> None:

@@ -42,6 +42,8 @@ class MirrorMiddleware:
         self._mirrors = Mirrors(dedup.store, self.config, dedup.matcher.reviews, dedup.deliveries)
         self._crawler = neardup.crawler
         self._has_cache = self._crawler.settings.getbool("HTTPCACHE_ENABLED")
+        # With 0, Scrapy drops a request that is redirected, and tells nobody, so the mirror's page would be missed.
+        self._may_move = self._crawler.settings.getint("REDIRECT_MAX_TIMES") > 0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> MirrorMiddleware:
@@ -97,7 +99,7 @@ class MirrorMiddleware:
         """Return a request to the original host for a page that is not held; None to send the given request."""
         made = tickets.detour(request, url, tickets.MIRROR, request.url)
         is_plain = tickets.is_open(request) and "dont_retry" not in request.meta
-        if not is_plain or self._tickets.is_gone(url) or not self._may_follow(made, request.url):
+        if not self._may_move or not is_plain or self._tickets.is_gone(url) or not self._may_follow(made, request.url):
             return None
         made.meta["dont_retry"] = True  # the mirror has the page too
         self.neardup.count("requests/redirected")

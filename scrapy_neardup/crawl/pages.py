@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
 MOST_LATE = 20_000_000  # the maximum size of the texts of late documents together, in characters
-LINKS = 100_000  # the maximum number of remembered copies and pages with links; the oldest are forgotten
+LINKS = 100_000  # the maximum number of remembered copies, and of pages with links; the oldest are forgotten
 _NO_ORIGIN = (
     "The responses of items are unknown, so items are identified by their own URLs only, and no request is skipped "
     "because of them. Enable scrapy_neardup.Addon, or enable scrapy_neardup.ItemOrigins in the same places as the "
@@ -57,7 +57,7 @@ class Page:
     """The outcome of one response, to which it refers only weakly, so that the response is freed."""
 
     def __init__(self, response: Response) -> None:
-        self._response = ref(response)
+        self.response = ref(response)
         request = response.request
         assert request  # as Scrapy sets it before the callback
         self.ticket = Ticket.of(request)
@@ -74,18 +74,13 @@ class Page:
         is_lasting = all(reason in (301, 308) for reason in reasons)
         self._loose = self.urls if response.status >= 300 else () if is_lasting else self.urls[1:]
 
-    @property
-    def response(self) -> Response | None:
-        """The response, while it is there."""
-        return self._response()
-
     def has(self, document: Document) -> bool:
         """Return whether a document has the URL of this page, or one that redirected to it."""
         return not {document.url, *document.aliases}.isdisjoint(self.all_urls)
 
-    def fetch(self, response: Response, clock: Clock) -> Fetch:
-        """Return the fetch of the items."""
-        fetch = Fetch(place=response.url, gives_one=self.gives_one, clock=clock, body=response.body)
+    def fetch(self, response: Response) -> Fetch:
+        """Return the fetch of the items, without the time."""
+        fetch = Fetch(place=response.url, gives_one=self.gives_one, body=response.body)
         if isinstance(response, TextResponse):
             fetch = fetch._replace(encoding=response.encoding)
         if not self.urls:
@@ -165,6 +160,7 @@ class Pages:
     def __init__(self, neardup: NearDup) -> None:
         self._neardup = neardup
         self._dedup = neardup.dedup
+        self.pages: WeakKeyDictionary[Response, Page] = WeakKeyDictionary()
         # The page of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
         self._origins: LocalCache[int, tuple[Any, Page]] = LocalCache(MOST)
         self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
@@ -172,8 +168,9 @@ class Pages:
         # Documents of items that passed while the store did not answer, with their pages.
         self.late: deque[tuple[Document, Page | None]] = deque()
         self._late_size = 0
-        # True for URLs of copies, False for those of pages with links; the second part of a key is `is_abroad`.
-        self._links: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
+        # The URLs of copies, and of pages with links, since either may come first; the second part is `is_abroad`.
+        self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
+        self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
 
     def connect(self) -> None:
@@ -210,11 +207,11 @@ class Pages:
 
     def fetch(self, page: Page | None) -> Fetch:
         """Return the fetch of a page's items; an empty one if the page is unknown."""
-        if page is None or (response := page.response) is None:
+        if page is None or (response := page.response()) is None:
             return Fetch()
         if response not in self._fetches:
-            self._fetches[response] = page.fetch(response, Clock(self._dedup.deliveries.started, time.time()))
-        return self._fetches[response]
+            self._fetches[response] = page.fetch(response)
+        return self._fetches[response]._replace(clock=Clock(self._dedup.deliveries.started, time.time()))
 
     # The outcome of an item
 
@@ -236,7 +233,7 @@ class Pages:
     def _ended(self, response: Response | None) -> ItemInHand | None:
         """Return the state of a signal's item, and mark the item as ended; None if the item is not followed."""
         item = _current()
-        if item is None or (item.page and item.page.response is not response):
+        if item is None or (item.page and item.page.response() is not response):
             return None
         item.has_ended = True
         if item.page is None and isinstance(response, Response):
@@ -327,9 +324,9 @@ class Pages:
         crawl would miss the pages to which only these link. A copy of another host's page is fetched again only for a
         link to an original without copies. Else who copies a page of links could hide all that only it links to.
         """
-        if self._links.get((url, is_abroad)):
+        if self._copies.pop((url, is_abroad), None):
             self._keep_fetching(url)
-        self._links[url, is_abroad] = False
+        self._linking[url, is_abroad] = True
 
     def _note_commit(self, claim: Claim, page: Page | None) -> None:
         """Drop the requests that waited for the document of a claim. Note a copy, or a link to an original."""
@@ -337,9 +334,9 @@ class Pages:
         self._neardup.tickets.let_go(document)
         if claim.is_copy and url:
             copy = url, host(url) != host(document.url or "")
-            if self._links.get(copy) is False:
+            if copy in self._linking:
                 self._keep_fetching(url)
             else:
-                self._links[copy] = True
+                self._copies[copy] = True
         elif page and page.referer and not claim.is_copy and not document.repeats:
             self.note_link(page.referer, is_abroad=True)

@@ -62,7 +62,7 @@ class ItemOrigins:
         return cls(NearDup.from_crawler(crawler).pages)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        page, first, count = Page(response), None, 0
+        page, first, count = self._pages.pages.setdefault(response, Page(response)), None, 0
         try:
             async for output in result:
                 if isinstance(output, Request):
@@ -130,7 +130,7 @@ class NearDupPipeline:
             self._pages.fetch_again(in_hand.page)
             logger.exception("An item passes without a verdict", extra={"item": item})
             return item
-        response = in_hand.page and in_hand.page.response
+        response = in_hand.page and in_hand.page.response()
         self._send(item_judged, item=item, document=document, claim=claim, response=response)
         if claim:
             self._count(claim)
@@ -144,8 +144,8 @@ class NearDupPipeline:
         if type(item) not in self._told:
             self._told.add(type(item))
             logger.info("Items of type %s: %s", type(item).__name__, record.roles_in_words())
-        if len(self.neardup.fields) < MOST_FIELDS:
-            self.neardup.fields.update(record.facts)
+        if len(self.neardup.dedup.store.fields) < MOST_FIELDS:
+            self.neardup.dedup.store.fields.update(record.facts)
         workers = self.neardup.workers
         return record.document({html: await workers.read(html) for html in record.pages()} if workers.reads else {})
 

@@ -20,7 +20,7 @@ import struct
 import time
 import zlib
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
@@ -42,9 +42,9 @@ from ..text.urls import canonical_url, host
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
 MADE = "meta/made"
 """The key of the record of the store."""
-FORMAT = 15  # the version of the rows and their fields
+FORMAT = 16  # the version of the rows and their fields
 FIELDS = {
-    RUN: ("started", "closed", "sealed", "paused", "forgotten", "stats", "writer"),
+    RUN: ("started", "closed", "sealed", "paused", "forgotten", "stats", "writer", "fields"),
     DOCUMENT: ("url", "title", "first_seen", "record", "label", "sample"),
     VISIT: ("target", "size", "seen", "url", "is_copy", "firm", "evidence", "at", "before", "name"),
     HOST: ("trials", "met", "counters"),
@@ -98,6 +98,8 @@ class Run:
     """Scrapy's stats of the run, without their prefix. For a resumed run, the sums over all openings."""
     writer: str = ""
     """The spider or command that last opened the run; "" for another program."""
+    fields: list[str] = field(default_factory=list)
+    """The names of fields with facts, of which documents have only hashes."""
 
     def ended(self, last: int, *, forget: bool = False) -> Run:
         """Return the record of the ended run with rows up to `last`. `forget` marks unsealed rows as forgotten."""
@@ -107,10 +109,10 @@ class Run:
         forgotten = tuple(dict.fromkeys(self.forgotten + lost))  # an earlier end may have been cut off
         return replace(self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=forgotten)
 
-    def with_stats(self, stats: Mapping[str, int]) -> Run:
-        """Return the record with the stats of the current opening added."""
+    def with_stats(self, stats: Mapping[str, int], fields: Iterable[str] = ()) -> Run:
+        """Return the record with the stats, and names of fields, of the current opening added."""
         sums = {name: self.stats.get(name, 0) + int(count) for name, count in stats.items()}  # bool is not a count
-        return replace(self, stats={**self.stats, **sums})
+        return replace(self, stats={**self.stats, **sums}, fields=sorted({*self.fields, *fields}))
 
 
 @dataclass

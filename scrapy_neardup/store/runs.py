@@ -152,9 +152,9 @@ class Session:
         self._set(run)
         self._backend.write([Entry(f"{RUN}/{run.id}", run)])
 
-    def close(self, stats: Mapping[str, int]) -> None:
-        """Write the record of this process's run as closed, with these stats."""
-        self.save(self.runs[self.run].ended(self._last).with_stats(stats))
+    def close(self, stats: Mapping[str, int], fields: Iterable[str]) -> None:
+        """Write the record of this process's run as closed, with these stats and names of fields."""
+        self.save(self.runs[self.run].ended(self._last).with_stats(stats, fields))
 
     def _set(self, run: Run) -> None:
         known = self.runs.get(run.id)

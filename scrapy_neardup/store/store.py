@@ -67,6 +67,8 @@ class Store:
         """The facts of each host that are counters, from all runs."""
         self.stats: dict[str, int] = {}
         """Scrapy's stats of this run so far, without their prefix. They are stored when the run is closed."""
+        self.fields: set[str] = set()
+        """The names of fields with facts in this run so far. They are stored with the stats."""
         self.run = ""
         """The id of the run of this process; "" if the store is open read-only."""
         self.pending: dict[Signature, Entry] = {}
@@ -455,7 +457,7 @@ class Store:
                 self.withdraw(signature)
             self.flush()
             if self.run and clean:
-                self.session.close(self.stats)
+                self.session.close(self.stats, self.fields)
                 self.backend.flush(wait=True)
             self.backend.release_run(self.run)
         finally:
