@@ -158,10 +158,11 @@ def text_of(element: etree._Element) -> str:
 
 def outermost(element: etree._Element, *tags: str) -> Iterator[etree._Element]:
     """Yield the elements with these tags, but none within another: of nested ones, reading all would be quadratic."""
-    walker = etree.iterwalk(element, events=("start",), tag=tags)
-    for _, each in walker:
+    found = element.iter(*tags)
+    for each in found:
         yield each
-        walker.skip_subtree()
+        for _ in each.iterdescendants(*tags) if len(each) else ():
+            next(found)
 
 
 def weight(text: str) -> int:
