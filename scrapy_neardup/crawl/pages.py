@@ -110,7 +110,7 @@ def _tree(response: Response) -> Tree | None:
         return None
     html = response.text
     root: Any = parse(html) if has_long_tag(response.body) else response.selector.root
-    return Tree(html, root, layout(elements(html))) if isinstance(root, etree._Element) else None
+    return Tree(html, root, layout(elements(root))) if isinstance(root, etree._Element) else None
 
 
 @dataclass(eq=False, slots=True)

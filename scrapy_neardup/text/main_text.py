@@ -158,7 +158,7 @@ def text_of(element: etree._Element) -> str:
 
 def outermost(element: etree._Element, *tags: str) -> Iterator[etree._Element]:
     """Yield the elements with these tags, but none within another: of nested ones, reading all would be quadratic."""
-    found = element.iter(*tags)
+    found = element.iter(*tags)  # not `iterwalk`, which makes an object of each element on its way
     for each in found:
         yield each
         for _ in each.iterdescendants(*tags) if len(each) else ():
