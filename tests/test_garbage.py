@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from helpers import python
 from site_server import Page, Site, article, html
@@ -22,16 +23,17 @@ class Stories(scrapy.Spider):
     def closed(self, reason):
         print(json.dumps([self.crawler.stats.get_value("neardup/documents"), gc.get_freeze_count() > 0]))
 
-process = AsyncCrawlerProcess({"ADDONS": {"scrapy_neardup.Addon": 500}, "NEARDUP_STORE": None, "LOG_ENABLED": False})
+settings = {"NEARDUP_STORE": sys.argv[2], "LOG_ENABLED": False}
+process = AsyncCrawlerProcess({"ADDONS": {"scrapy_neardup.Addon": 500}, **settings})
 process.crawl(Stories)
 process.start()
 print(json.dumps(gc.get_freeze_count()))
 """
 
 
-def test_a_crawl_freezes_objects_until_its_end(a: Site) -> None:
+def test_a_crawl_freezes_objects_until_its_end(a: Site, tmp_path: Path) -> None:
     a.pages["/1"] = Page(html(article(1)))
-    done = python(CRAWL, f"{a.url}/1")
+    done = python(CRAWL, f"{a.url}/1", str(tmp_path / "store.sqlite"))
     assert done.returncode == 0, done.stderr
     during, after = map(json.loads, done.stdout.splitlines())
     assert during == [1, True]
