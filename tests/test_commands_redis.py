@@ -26,6 +26,8 @@ from scrapy_neardup.store.redis.connection import code
 from scrapy_neardup.store.verification import verify
 
 HERE = Path(__file__).parent
+UNTOLD = {f"{ROOT}:{name}".encode() for name in ("added", "news", "host", "visit")}
+"""Nothing tells that these are missing: the URLs are fetched again, and what is known of hosts is learned anew."""
 FEED = [
     *({"url": f"http://a.example/{n}", "text": text(n)} for n in range(30)),
     *({"url": f"http://b.example/{n}", "text": edited(text(n), 50) if n % 2 else text(n)} for n in range(26)),
@@ -209,12 +211,11 @@ def test_damage_is_found_and_causes_no_crash(kind: str, seeds: int, server: Serv
         restore(client, kept)
         DAMAGES[kind](client, random.Random(f"{kind} {seed}"))
         before = values(client)
-        changed += before != right
+        changed += before != right and not (right.keys() - before.keys()) & UNTOLD
         found += bool(verify(server.address).findings)
         assert values(client) == before
         judge(server.address)
-    # Nothing tells of bits in what only tells rows apart, and of visits and evidence on hosts that are missing.
-    assert changed * 2 // 3 < found
+    assert changed * 3 // 4 < found  # nothing tells of bits in what only tells rows apart
 
 
 # What is not ours, or not yet
