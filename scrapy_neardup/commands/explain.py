@@ -80,7 +80,7 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
     if link is None:
         return {**_explain_rule(mirrors, url, bool(others)), "others": others}
     if link.signature is None:
-        return {"url": url, "status": "fetched each time: it also returned content that is not held"}
+        return {"url": url, "status": "fetched each time: it gave several items, or content that is not held"}
     is_apart = link.is_copy and dedup.matcher.reviews.differ(url, link.signature.url)
     return {
         "url": url,

@@ -286,6 +286,8 @@ def _came_to(run: Mapping[str, Any]) -> Iterator[str]:
         yield "audit"
     if stats["documents"]:
         yield f"{plural(stats['documents'], 'document')}, {plural(stats['duplicates'], 'duplicate')}"
+    if stats["revisits"]:
+        yield plural(stats["revisits"], "revisit")
     if stats["requests/skipped"]:
         yield f"{plural(stats['requests/skipped'], 'request')} saved"
     if stats["forgot/urls"]:
