@@ -38,7 +38,7 @@ GROUPS = {
 """The module of each verb."""
 VERBS = {verb: module for group in GROUPS.values() for verb, module in group.items()}
 OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # words that scripts may use
-NAMES = ("SIGTERM", "SIGHUP")  # Windows lacks SIGHUP
+SIGNALS = ("SIGTERM", "SIGHUP")  # Windows lacks SIGHUP
 INTERRUPTED, UNREAD = 130, 141  # the exit codes of processes that SIGINT and SIGPIPE ended
 
 
@@ -250,11 +250,11 @@ def discard() -> None:
 
 @contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """Raise SystemExit in this block when one of the signals `NAMES` arrives, so that no file is left half written.
+    """Raise SystemExit in this block when one of `SIGNALS` arrives, so that no file is left half written.
 
     A signal that is ignored (as under `nohup`), or has a handler already, keeps its effect.
     """
-    numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
     is_ours = current_thread() is main_thread()
     ours = [number for number in numbers if is_ours and signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:

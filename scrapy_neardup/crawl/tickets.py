@@ -267,7 +267,7 @@ class Tickets:
     def is_doubted(self, request: Request, advice: Advice) -> bool:
         """Return whether a request is sent against advice: a recheck proved it wrong, or this request is a recheck.
 
-        The share of rechecks is NEARDUP_RECHECK or, if that is not 0, that of the advice if it is larger.
+        The share of rechecks is the larger of NEARDUP_RECHECK and that of the advice; 0 if NEARDUP_RECHECK is 0.
         """
         relation = advice.rule and advice.rule.relation
         reason = repr((relation.sites, relation.shape) if relation else advice.url)  # the rule, or the original

@@ -152,7 +152,7 @@ class Backend(Protocol):
         """
 
     def hold_run(self, run: str) -> bool:
-        """Take the lock of a run. Return False if another living process holds it."""
+        """Lock a run. Return False if another living process has locked it."""
 
     def is_held(self, run: str) -> bool:
         """Return whether a living process, including this one, holds the lock of a run."""

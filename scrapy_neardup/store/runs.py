@@ -91,7 +91,7 @@ class Session:
         return self.hold_dead(name for name, times in self._missed.items() if times >= LOOKS)
 
     def hold_dead(self, names: Iterable[str]) -> list[Run]:
-        """Take the locks of those of the named runs that are dead, and return their records."""
+        """Lock the dead runs among these, and return their records."""
         held = [name for name in names if self._backend.hold_run(name)]
         try:
             self.update_runs(self._backend.get(f"{RUN}/{name}" for name in held))  # some may have been closed meanwhile
@@ -105,7 +105,7 @@ class Session:
         return dead
 
     def _claimed(self, wanted: str) -> str:
-        """Take the lock of the run `wanted`, or of a new run if it is "". Return the id of the run."""
+        """Lock the run `wanted`, or a new run for "". Return its id."""
         name = wanted or f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             if (run == wanted or run not in self.runs) and self._backend.hold_run(run):

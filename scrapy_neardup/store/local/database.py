@@ -244,7 +244,7 @@ class RunLock:
         self._lock = FileLock(f"{store}.run-{run}.lock", thread_local=False)
 
     def acquire(self) -> bool:
-        """Take the lock. Return False if another living process holds it."""
+        """Lock the run. Return False if another living process has locked it."""
         try:
             self._lock.acquire(timeout=LOOK_SECONDS, poll_interval=LOOK_SECONDS / 10)
         except Timeout:

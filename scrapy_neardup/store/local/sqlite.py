@@ -83,7 +83,6 @@ class SqliteBackend(MemoryBackend):
     def _key(self, stored: Any) -> str:
         if isinstance(stored, int) and stored >> 32 not in self._runs and stored > 0:  # the run has just begun
             self._runs |= runs_in(self._db, self._table)
-            self._runs.setdefault(stored >> 32, f"{stored >> 32:08x}")  # its record is missing
         return key_in(stored, self._runs)
 
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
@@ -223,7 +222,7 @@ class SqliteBackend(MemoryBackend):
         self._grow()
 
     def _grow(self) -> None:
-        """Let the index make levels, if all rows up to number `_known` are in it, and no others have a number."""
+        """Make levels of the index, if it has all rows up to number `_known`, and no other row has a number."""
         if not (self._own or self._writing):
             kinds, rows = (DOCUMENT, VISIT), self._rows
             self.index.grow(self._known, lambda: (place(key) for key in rows if key.startswith(kinds)), wait=False)

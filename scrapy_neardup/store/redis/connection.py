@@ -243,7 +243,7 @@ class Server:
         return told
 
     def _take_again(self) -> None:
-        """Take the leases of the runs again. Queue again what the server may have lost."""
+        """Renew lost leases of the runs, and queue what the server may have lost with them."""
         answers = self._exchanged((), [self._taking(run, LEASE) for run in self.runs], ())[2]
         if 0 in _checked(answers):
             why = f"since its lease of {LEASE:.0f} seconds expired"
