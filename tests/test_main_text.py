@@ -333,6 +333,12 @@ def test_a_menu_of_many_short_links_in_a_line_is_no_list() -> None:
     assert lines_of(f"<div>{menu}</div><div><h1>News</h1><ul>{LIST}</ul></div>") == ["News", *TITLES]
 
 
+def test_a_page_with_only_a_heading_beside_short_links_is_read_with_them() -> None:
+    links = [f"7.{number}. Lamps" for number in range(9)]
+    chapter = f"<div><div><h1>Lamps of the coast</h1></div><ul>{blocks(links, LINK)}</ul></div>"
+    assert lines_of(chapter) == ["Lamps of the coast", *links]
+
+
 def test_a_short_page_is_read_without_its_frame() -> None:
     said = [f"Lamp {number} of the coast is lit at dusk" for number in range(9)]
     frame = "<div>The society of friends of old lighthouses</div>", "<div>Quay 7, open from May on</div>"
