@@ -24,6 +24,7 @@ SUBJECT = "lacks the subject of the title"
 THIN = "the text is thin"
 NAME = "differ in a name"
 OWN = "the texts without form have a resemblance of"
+FIGURE = "each text has a figure that the other lacks"
 PASSAGES = "each text has passages that the other lacks"
 LONG = "words that the earlier text lacks"
 
@@ -578,6 +579,33 @@ def test_the_next_process_knows_the_titles(tmp_path: Path) -> None:
         with Deduplicator.open(tmp_path / "store.sqlite") as dedup:
             page = Document(f"{A}/{name}-{len(dedup)}", text(1), f"{name} boots - Shop")
             assert claimed(dedup, page) == [expected]
+
+
+# Evidence: figures
+
+
+@pytest.mark.parametrize("count", [40, 400])
+@pytest.mark.parametrize("title", ["", "Planning committee"])
+def test_meetings_of_one_form_and_title_are_kept(title: str, count: int) -> None:
+    meetings = [Document(f"{A}/{day}", f"Meeting of May {day}. {text(1, count)}", title) for day in range(1, 13)]
+    assert claimed(Deduplicator.open(), *meetings) == ["unique"] * 12
+
+
+@pytest.mark.parametrize(
+    ("url", "later", "expected"),
+    [
+        (f"{A}/2", "tram 19 at 8", FIGURE),
+        (f"{A}/2", "tram 18 at 7, 19", "copy"),  # one more
+        (f"{A}/2", "tram 18", "copy"),  # one less
+        (f"{A}/1", "tram 19 at 8", "copy"),  # the same URL
+        (f"{B}/2", "tram 19 at 8", "copy"),
+    ],
+)
+def test_on_one_host_no_figure_gets_lost(url: str, later: str, expected: str) -> None:
+    earlier = Document(f"{A}/1", f"{text(1)} tram 18 at 7")
+    dedup = Deduplicator.open()
+    first, document = dedup.claim(earlier), Document(url, f"{text(1)} {later}")
+    assert (dedup.matcher.why_siblings(document, dedup.sign(document), first.signature) or "copy") == expected
 
 
 # What is not asked of siblings

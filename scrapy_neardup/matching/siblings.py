@@ -3,7 +3,7 @@
 Reference pages of a library, products of a shop and ads of an employer share most of their words. What another page
 has too is *form*, and no evidence of a copy. The rest is a page's *own* text. `Pair.why_siblings` looks for a reason to
 keep both pages: facts differ, the text is thin, the earlier text lacks the subject of the title, the own texts resemble
-each other too little, or each text has passages that the other lacks. docs/decisions.md has the thresholds.
+each other too little, or each text has figures or passages that the other lacks. docs/decisions.md has the thresholds.
 
 A shingle is form if one of the other pages has it that this process knows: the last pages of the later page's host, of
 which the store gives a sample at first, and all candidates. The earlier page does not count, nor do pages with its
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from ..document import Document
 from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
 from ..fingerprints.hashes import shingle_hashes
-from ..fingerprints.shingles import BINS, WIDTH, Codes, Sketch, minima, overlap, places, resemblance
+from ..fingerprints.shingles import BINS, WIDTH, Codes, Sketch, minima, missing_figures, overlap, places, resemblance
 from ..signature import Signature
 from ..text.main_text import squeeze
 from ..text.tokens import marks, tokenize
@@ -221,6 +221,8 @@ class Pair:
         required = self._required_own()
         if self.own_resemblance < required:
             yield f"the texts without form have a resemblance of {self.own_resemblance:.2f}, needed {required:.2f}"
+        if self.is_of_one_host and missing_figures(self._later.sketch, self._earlier.sketch):
+            yield "each text has a figure that the other lacks"
         if not self._is_equal:
             yield from self._passages_apart()
 
