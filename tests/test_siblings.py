@@ -592,19 +592,22 @@ def test_meetings_of_one_form_and_title_are_kept(title: str, count: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("url", "later", "expected"),
+    ("url", "title", "later", "expected"),
     [
-        (f"{A}/2", "tram 19 at 8", FIGURE),
-        (f"{A}/2", "tram 18 at 7, 19", "copy"),  # one more
-        (f"{A}/2", "tram 18", "copy"),  # one less
-        (f"{A}/1", "tram 19 at 8", "copy"),  # the same URL
-        (f"{B}/2", "tram 19 at 8", "copy"),
+        (f"{A}/2", "Trams", "tram 19 at 8", FIGURE),
+        (f"{A}/2", "Trams", "tram 19 at 8 today", FIGURE),
+        (f"{A}/2", "", "tram 19 at 8", FIGURE),
+        (f"{A}/2", "", "tram 19 at 8 today", "copy"),  # without titles, a frame may have its own figures
+        (f"{A}/2", "Trams", "tram 18 at 7, 19", "copy"),  # one more
+        (f"{A}/2", "Trams", "tram 18", "copy"),  # one less
+        (f"{A}/1", "Trams", "tram 19 at 8", "copy"),  # the same URL
+        (f"{B}/2", "Trams", "tram 19 at 8", "copy"),
     ],
 )
-def test_on_one_host_no_figure_gets_lost(url: str, later: str, expected: str) -> None:
-    earlier = Document(f"{A}/1", f"{text(1)} tram 18 at 7")
+def test_on_one_host_no_figure_gets_lost(url: str, title: str, later: str, expected: str) -> None:
+    earlier = Document(f"{A}/1", f"{text(1)} tram 18 at 7", title)
     dedup = Deduplicator.open()
-    first, document = dedup.claim(earlier), Document(url, f"{text(1)} {later}")
+    first, document = dedup.claim(earlier), Document(url, f"{text(1)} {later}", title)
     assert (dedup.matcher.why_siblings(document, dedup.sign(document), first.signature) or "copy") == expected
 
 
