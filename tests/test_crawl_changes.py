@@ -218,15 +218,15 @@ def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
     assert (listed(crawl), counts(last)) == ([("gone", "two")], {"gone": 1})
 
 
-STOP_LISTING = {"scrapy_neardup.contrib.stop_early.StopListing": 0}
-TRAPS = {"scrapy_neardup.contrib.traps.Traps": 0}
+STOP_LISTING = {"scrapy_neardup.contrib.stop.StopListing": 0}
+TRAPS = {"scrapy_neardup.contrib.stop.Traps": 0}
 
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
         (
-            {"EXTENSIONS": {"scrapy_neardup.contrib.stop_early.StopEarly": 0}, "STOP_EARLY_ITEMS": 2},
+            {"EXTENSIONS": {"scrapy_neardup.contrib.stop.StopEarly": 0}, "STOP_EARLY_ITEMS": 2},
             "neardup_only_seen",
         ),
         ({"CLOSESPIDER_PAGECOUNT": 3}, "closespider_pagecount"),
