@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tiers import some
 
 from scrapy_neardup import native
-from scrapy_neardup.fingerprints.simhash import hamming
+from scrapy_neardup.fingerprints.hashes import hamming
 from scrapy_neardup.index import row_index
 from scrapy_neardup.index.row_index import Asked, Level, Places, RowIndex
 from scrapy_neardup.store.local.stored_index import LevelFiles, read_level

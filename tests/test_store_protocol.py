@@ -24,7 +24,7 @@ from store_inputs import ASKED, EVIDENCE, FINGERPRINTS, LAYOUTS, PATHS, PICK, SK
 from store_model import PAIR, Document, Known, Model, Trial, Url
 from tiers import slow
 
-from scrapy_neardup.fingerprints.shingles import Sketch
+from scrapy_neardup.fingerprints.record import Sketch
 from scrapy_neardup.hosts import Row
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, open_store

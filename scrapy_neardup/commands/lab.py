@@ -16,7 +16,7 @@ from ..detectors.detector import build_detectors
 from ..document import Document
 from ..feeds import FORMATS, FeedError, json_text, row_id, writing
 from ..feeds.feed import telling
-from ..fingerprints.imatch import BAND, Lexicon
+from ..fingerprints.lexicon import BAND, Lexicon
 from ..papers.som import som_clusters
 from ..quality import MODES, LabelledSet, calibrate, evaluate, outcome_of
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, runtime_checkabl
 
 from ..document import Document
 from ..fingerprints import record
-from ..fingerprints.hashes import hash_tokens
-from ..fingerprints.imatch import Lexicon, Terms, builtin
+from ..fingerprints.hashes import Terms, hash_tokens
+from ..fingerprints.lexicon import Lexicon, builtin
 from ..fingerprints.record import BANDS, ROWS, SIMHASH, Wanted
 from ..index.kinds import Equal, Near
 from ..settings import Config, ConfigError, detector_name
