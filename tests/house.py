@@ -10,7 +10,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "scrapy_neardup"
 ROOMS = (
-    *("native", "atomic", "text", "fingerprints", "settings", "signature", "verdict"),
+    *("native", "files", "text", "fingerprints", "settings", "signature", "verdict"),
     *("facts", "document", "items", "stats", "index", "papers", "detectors", "feeds", "hosts", "store", "matching"),
     *("mirrors", "deduplicator", "quality", "report", "crawl", "addon", "commands", "spark", "contrib"),
 )

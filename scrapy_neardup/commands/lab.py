@@ -11,11 +11,9 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..atomic import check_place
 from ..detectors.detector import build_detectors
 from ..document import Document
 from ..feeds import FORMATS, FeedError, json_text, row_id, writing
-from ..feeds.feed import telling
 from ..fingerprints.lexicon import BAND, Lexicon
 from ..papers.som import som_clusters
 from ..quality import MODES, LabelledSet, calibrate, evaluate, outcome_of
@@ -154,12 +152,11 @@ def run_lexicon(opts: argparse.Namespace, settings: BaseSettings) -> int:
     """
     options.check_apart(a_feed=opts.feeds, the_output=opts.output)
     found, frequencies = options.Documents(opts, settings), Counter[str]()
-    with telling(opts.output):
-        check_place(opts.output)
+    with writing(opts.output) as output:
         for _, document in found:
             frequencies.update(set(document.tokens))
         lexicon = _lexicon(opts, frequencies, found.documents)
-        lexicon.save(opts.output)
+        output.write(lexicon.encoded())
     outcome = {"documents": found.documents, "terms": len(frequencies), "kept": len(lexicon.terms)}
     said = f"{found.documents} documents, {len(lexicon.terms)} of {len(frequencies)} terms kept, lexicon {lexicon.id}"
     result = {**outcome, "lexicon": lexicon.id, "bad_rows": found.bad.count}

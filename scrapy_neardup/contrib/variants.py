@@ -21,11 +21,11 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
-from ..atomic import replacing
 from ..crawl import Adviser
 from ..crawl.extension import NearDup
 from ..crawl.tickets import is_plain
 from ..deduplicator import Claim, Deduplicator
+from ..files import replacing
 from ..mirrors.advice import SKIP, Advice
 from ..settings import ConfigError
 from ..signature import Signature

@@ -1,7 +1,6 @@
 """Read several feeds as one, and write their rows.
 
-What can't be read is told with its place, and the rest is read. To add a format, write a subclass of `Feed`, and add it
-to `KINDS`.
+What can't be read is told with its place, and the rest is read.
 """
 
 from __future__ import annotations
@@ -9,20 +8,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
-from .feed import STREAM, UNREADABLE, BrokenError, Feed, FeedError, Row, check_name, has_ending, reading, writing
-from .formats import Csv, JsonArray, JsonLines, Parquet, Warc, json_text, parse_object
+from ..files import STREAM, FeedError, check_name, has_ending, reading, writing
+from .formats import KINDS, UNREADABLE, BrokenError, Feed, JsonLines, Parquet, Warc, json_text
 
-__all__ = [
-    "FORMATS", "Feed", "FeedError", "Feeds", "Row", "json_text", "parse_object", "row_id", "writing", "writing_rows",
-]  # fmt: skip
+__all__ = ["FORMATS", "Feed", "FeedError", "Feeds", "Row", "json_text", "row_id", "writing", "writing_rows"]
 
-KINDS: tuple[type[Feed], ...] = (JsonLines, JsonArray, Csv, Parquet, Warc)
 FORMATS = JsonLines.endings
 
 Bad: TypeAlias = Callable[[str, str], object]
 """A function that is called with the place of what can't be read, and the reason."""
+
+
+class Row(NamedTuple):
+    """A row of a feed."""
+
+    number: int  # counted from 1 over all feeds together
+    data: dict[str, Any]
+    place: str  # the file and the place in it, for messages
+    raw: Any = None  # the row as its file has it, for a file of the same format; None if the format has no such thing
 
 
 class Feeds:

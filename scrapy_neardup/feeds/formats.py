@@ -1,4 +1,7 @@
-"""Feeds of JSON lines, JSON arrays, CSV or TSV, Parquet, and WARC or WET."""
+"""Feeds of JSON lines, JSON arrays, CSV or TSV, Parquet, and WARC or WET.
+
+To add a format, write a subclass of `Feed`, and add it to `KINDS`.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,72 @@ import csv
 import gzip
 import json
 import re
+import zlib
+from abc import ABC, abstractmethod
 from codecs import BOM_UTF8, getincrementaldecoder, getwriter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from itertools import chain
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any, ClassVar, TypeAlias
 
-from .feed import LARGEST, BrokenError, Feed, FeedError, Found, has_ending, is_gzipped, reading
+from ..files import FeedError, has_ending, is_gzipped, reading
+
+LARGEST = 1 << 28  # the maximum bytes of a row
+
+
+class BrokenError(Exception):
+    """The rest of a feed can't be read. The message gives the reason."""
+
+
+UNREADABLE = (BrokenError, OSError, EOFError, zlib.error)
+
+Found: TypeAlias = tuple[int, dict[str, Any] | ValueError, Any]
+"""The number of a row in its file, the row or the reason why it can't be read, and the row as the file has it."""
+
+
+class Feed(ABC):
+    """An open file of rows, which is either read or written."""
+
+    name: ClassVar[str]  # in messages
+    endings: ClassVar[tuple[str, ...]]  # of file names, in lower case; .gz may follow
+    unit: ClassVar[str] = "row"  # what the number of a row counts
+    is_packed_whole: ClassVar[bool] = True  # False if it packs each row of a file whose name ends in .gz
+    settings: ClassVar[Mapping[str, Any]] = {}  # that the rows of this format require
+
+    def __init__(self, file: IO[bytes], path: str, sources: Sequence[str] = ()) -> None:
+        """`sources` are the feeds whose rows are written."""
+        self.file = file
+        self.path = path
+        self.sources = sources
+
+    @abstractmethod
+    def rows(self) -> Iterator[Found]:
+        """Yield the rows, and also what is no valid row. Raise an error of UNREADABLE if the rest can't be read."""
+
+    @abstractmethod
+    def write(self, data: Mapping[str, Any], raw: Any = None) -> None:
+        """Write a row. `raw` is the row as a file of the same format has it."""
+
+    def close(self) -> None:  # noqa: B027 - most formats write nothing behind the last row
+        """End a file that is written."""
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of the file. Raise BrokenError for a line that is too long for memory."""
+        while line := self.file.readline(LARGEST):
+            if len(line) == LARGEST:
+                raise BrokenError(f"a line of over {LARGEST} bytes")
+            yield line
+
+
+def _tried(parse: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any] | ValueError:
+    """Return a row, or the reason why it can't be read."""
+    try:
+        return parse(*given)
+    except ValueError as error:
+        return error
+
 
 # JSON
 
@@ -44,7 +104,8 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise ValueError("no JSON: too deep") from error
 
 
-def _checked(data: Any) -> dict[str, Any]:
+def _checked(data: Any, raw: str = "") -> dict[str, Any]:
+    raw.encode()  # fails for bytes that were no UTF-8
     if not isinstance(data, dict):
         raise ValueError(f"a JSON {type(data).__name__}; allowed is an object")
     return data
@@ -59,10 +120,7 @@ class JsonLines(Feed):
     def rows(self) -> Iterator[Found]:
         for number, line in enumerate(self.lines(), 1):
             if raw := line.strip().removeprefix(BOM_UTF8):
-                try:
-                    yield number, parse_object(raw), raw
-                except ValueError as error:
-                    yield number, error, None
+                yield number, _tried(parse_object, raw), raw
 
     def write(self, data: Mapping[str, Any], raw: bytes | None = None) -> None:
         self.file.write((raw or json_text(data).encode()) + b"\n")
@@ -99,10 +157,7 @@ class JsonArray(Feed):
             else:
                 number += 1
                 raw, at = text[at:end], end
-                try:
-                    yield number, _checked(data), raw.encode()
-                except ValueError as error:  # also for bytes that were no UTF-8
-                    yield number, error, None
+                yield number, _tried(_checked, data, raw), raw.encode(errors="surrogateescape")
 
     def write(self, data: Mapping[str, Any], raw: bytes | None = None) -> None:
         self.file.write(self._before + (raw or json_text(data).encode()))
@@ -170,8 +225,12 @@ class Parquet(Feed):
     """A table of typed columns. A row as the file has it is a batch, and a place in it."""
 
     name, endings = "Parquet", (".parquet",)
-    _writer: Any = None
-    _batch: Any = None
+
+    def __init__(self, file: IO[bytes], path: str, sources: Sequence[str] = ()) -> None:
+        super().__init__(file, path, sources)
+        self._batch: Any = None
+        self._places = list[int]()  # of its rows that are written
+        self._tables = list[Any]()
 
     def rows(self) -> Iterator[Found]:
         number = 0
@@ -183,9 +242,14 @@ class Parquet(Feed):
                     columns = zip(batch.schema.names, batch.columns, strict=True)
                     yield number, {name: _value(pa, column[place]) for name, column in columns}, (batch, place)
 
+    @cached_property
+    def _writer(self) -> Any:
+        with _arrow(self.path) as pa, reading(self.sources[0]) as (_, file):
+            return pa.parquet.ParquetWriter(self.file, pa.parquet.read_schema(file))
+
     def write(self, data: Mapping[str, Any], raw: Any = None) -> None:
         batch, place = raw
-        if self._writer is None or batch is not self._batch:
+        if batch is not self._batch:
             self._copy()
             self._batch = batch
         self._places.append(place)
@@ -197,16 +261,11 @@ class Parquet(Feed):
     def _copy(self, *, is_last: bool = False) -> None:
         """Copy the rows of a batch that are written. Write all copies to the file if they are large."""
         with _arrow(self.path) as pa:
-            if self._writer is None:  # with the columns of the first feed
-                with reading(self.sources[0]) as (_, file):
-                    self._schema = pa.parquet.read_schema(file)
-                self._writer = pa.parquet.ParquetWriter(self.file, self._schema)
-                self._tables, self._places = list[Any](), list[int]()
             if self._places:
                 self._tables.append(pa.Table.from_batches([self._batch.take(pa.array(self._places))]))
                 self._places = []
             if self._tables and (is_last or sum(table.nbytes for table in self._tables) > GROUP):
-                self._writer.write_table(pa.concat_tables(self._tables).cast(self._schema))
+                self._writer.write_table(pa.concat_tables(self._tables).cast(self._writer.schema))
                 self._tables = []
 
 
@@ -343,3 +402,6 @@ def _joined(body: bytes) -> bytes:
         parts.append(body[found.end() : at])
         at += 2
     return b"".join(parts) or body
+
+
+KINDS: tuple[type[Feed], ...] = (JsonLines, JsonArray, Csv, Parquet, Warc)

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 
-from ..atomic import replacing
+from ..files import writing
 
 MAGIC, COUNT = "scrapy-neardup lexicon 1", "# terms: "
 BAND = (0.5, 0.7)  # the normalized IDF of kept terms, the best of seven bands
@@ -52,14 +52,14 @@ class Lexicon:
         return cls(_terms(Path(path).read_bytes(), str(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the lexicon to a file, gzipped if its name ends in .gz. Equal lexicons give equal bytes.
+        """Write the lexicon to a file, gzipped if its name ends in .gz. Equal lexicons give equal bytes."""
+        with writing(os.fspath(path)) as file:
+            file.write(self.encoded())
 
-        The file is UTF-8: a line with `MAGIC`, one with the number of terms, then the terms, one a line, in the order
-        of code points.
-        """
-        data = "".join(f"{line}\n" for line in [MAGIC, f"{COUNT}{len(self.terms)}", *sorted(self.terms)]).encode()
-        with replacing(path) as part:
-            Path(part).write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
+    def encoded(self) -> bytes:
+        """Return the content of a file: UTF-8, lines with `MAGIC`, the number of terms, and the terms in order."""
+        lines = [MAGIC, f"{COUNT}{len(self.terms)}", *sorted(self.terms)]
+        return "".join(f"{line}\n" for line in lines).encode()
 
 
 def normalized_idf(count: int, documents: int) -> float:

@@ -21,7 +21,8 @@ from ..deduplicator import Deduplicator
 from ..detectors.detector import build_detectors
 from ..detectors.processes import Signer
 from ..document import Document
-from ..feeds import FORMATS, FeedError, Row, json_text, parse_object, row_id
+from ..feeds import FORMATS, FeedError, Row, json_text, row_id
+from ..feeds.formats import parse_object
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
 from ..index.kinds import NEWEST, Equal, Near

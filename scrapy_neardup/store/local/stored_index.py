@@ -24,7 +24,7 @@ from uuid import uuid4
 import msgpack
 import numpy as np
 
-from ...atomic import replacing
+from ...files import replacing
 from ...fingerprints.record import Head, index_keys
 from ...index import row_index
 from ...index.row_index import Level, Posted, RowIndex, merged_columns
