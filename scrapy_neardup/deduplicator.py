@@ -19,7 +19,7 @@ from .fingerprints.hashes import hash_bytes
 from .hosts import MAX_KNOWN, Relation
 from .matching.matcher import Matcher
 from .matching.reviews import Reviews
-from .mirrors.advice import Deliveries
+from .mirrors import Deliveries
 from .settings import Config
 from .signature import TITLE, Evidence, Signature, Visit
 from .store import Selection, Store, StoreError, open_store

@@ -10,7 +10,7 @@ from site_server import Gate, Page, article, html
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.report.changes import FULL, KINDS, NOT_FULL, kinds_of
+from scrapy_neardup.report import FULL, KINDS, NOT_FULL, kinds_of
 from scrapy_neardup.store.records import Run
 
 COUNTED = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1}

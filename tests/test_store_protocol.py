@@ -365,7 +365,7 @@ def shown(link: Visit) -> tuple[object, ...]:
 
 def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
     """Let the tables of an index begin with so few rows that histories have several."""
-    for size in ("index.row_index.TAIL", "store.local.stored_index.LEAST") if tail else ():
+    for size in ("row_index.TAIL", "store.local.stored_index.LEAST") if tail else ():
         monkeypatch.setattr(f"scrapy_neardup.{size}", tail)
 
 

@@ -18,7 +18,7 @@ from scrapy_neardup.detectors import Exact, SimHash
 from scrapy_neardup.detectors.detector import build_detectors
 from scrapy_neardup.detectors.processes import ProcessError
 from scrapy_neardup.document import Document
-from scrapy_neardup.index.kinds import Equal
+from scrapy_neardup.row_index import Equal
 from scrapy_neardup.settings import Config, ConfigError
 from scrapy_neardup.text.html import build_reader
 

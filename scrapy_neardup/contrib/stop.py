@@ -20,7 +20,7 @@ from ..crawl import Adviser, item_judged, request_skipped
 from ..crawl.extension import NearDup
 from ..crawl.tickets import Ticket, is_plain
 from ..deduplicator import Claim
-from ..mirrors.advice import STOP, Advice
+from ..mirrors import STOP, Advice
 from ..text.urls import canonical_url
 
 logger = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from ..crawl.extension import NearDup
 from ..crawl.tickets import is_plain
 from ..deduplicator import Claim, Deduplicator
 from ..files import replacing
-from ..mirrors.advice import SKIP, Advice
+from ..mirrors import SKIP, Advice
 from ..settings import ConfigError
 from ..signature import Signature
 from ..text.urls import canonical_url, parts_of, site

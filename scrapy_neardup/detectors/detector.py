@@ -18,11 +18,11 @@ from ..fingerprints import record
 from ..fingerprints.hashes import Terms, hash_tokens
 from ..fingerprints.lexicon import Lexicon, builtin
 from ..fingerprints.record import BANDS, ROWS, SIMHASH, Wanted
-from ..index.kinds import Equal, Near
+from ..row_index import Equal, Near
 from ..settings import Config, ConfigError, detector_name
 
 if TYPE_CHECKING:
-    from ..index.kinds import Index
+    from ..row_index import Index
 
 
 def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]:

@@ -30,9 +30,9 @@ import numpy.typing as npt
 
 from ..document import Document
 from ..fingerprints.hashes import hash_text
-from ..index.kinds import Inverted, Unions
 from ..text.tokens import SCHEME as TOKENS
 from ..text.tokens import normalize, tokenize
+from . import Inverted, Unions
 
 LANGUAGES = ("en", "zh")
 THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md explains this value

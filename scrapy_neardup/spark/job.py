@@ -25,9 +25,8 @@ from ..feeds import FORMATS, FeedError, Row, json_text, row_id
 from ..feeds.formats import parse_object
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
-from ..index.kinds import NEWEST, Equal, Near
-from ..index.row_index import BLOCK_BITS, flips, most_flips
 from ..matching.matcher import Rule, compare
+from ..row_index import BLOCK_BITS, NEWEST, Equal, Near, flips, most_flips
 from ..settings import Config, ConfigError
 from ..signature import Signature
 from ..store import open_store

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..fingerprints.record import SIMHASH
-from ..index.kinds import NEWEST, Equal, Index, Near
+from ..row_index import NEWEST, Equal, Index, Near
 from ..signature import Signature
 from .records import DOCUMENT, Postings, Record
 

@@ -32,7 +32,7 @@ from ..detectors.detector import Detector
 from ..fingerprints.hashes import hash_text
 from ..hosts import Counters, Hosts
 from ..hosts import Row as Trial
-from ..index.row_index import sharing
+from ..row_index import sharing
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
 from . import records
