@@ -11,8 +11,7 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .detectors import Detector
-from .detectors.detector import Signer, build_detectors
+from .detectors import Detector, Signer, build_detectors
 from .document import Document
 from .facts import names_in
 from .fingerprints.hashes import hash_bytes

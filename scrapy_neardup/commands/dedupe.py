@@ -13,9 +13,9 @@ from typing import IO, Any
 from scrapy.settings import BaseSettings
 
 from ..deduplicator import Claim, Deduplicator
-from ..detectors.processes import ProcessError, Signed, Signer, signed
 from ..feeds import FORMATS, FeedError, Feeds, Row, json_text, row_id, writing, writing_rows
 from ..feeds.formats import Warc
+from ..processes import ProcessError, Signed, Signer, signed
 from ..settings import Config
 from ..stats import plural
 from . import answer, options

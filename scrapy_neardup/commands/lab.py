@@ -11,7 +11,7 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..detectors.detector import build_detectors
+from ..detectors import build_detectors
 from ..document import Document
 from ..feeds import FORMATS, FeedError, json_text, row_id, writing
 from ..fingerprints.lexicon import BAND, Lexicon

@@ -15,7 +15,7 @@ from ..signature import Signature
 from .records import DOCUMENT, Postings, Record
 
 if TYPE_CHECKING:
-    from ..detectors.detector import Detector
+    from ..detectors import Detector
 
 
 class StoreError(Exception):

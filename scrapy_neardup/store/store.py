@@ -28,7 +28,7 @@ from contextlib import suppress
 from typing import Any, cast
 from weakref import WeakSet, WeakValueDictionary
 
-from ..detectors.detector import Detector
+from ..detectors import Detector
 from ..fingerprints.hashes import hash_text
 from ..hosts import Counters, Hosts
 from ..hosts import Row as Trial
