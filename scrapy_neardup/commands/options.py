@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from ..settings import Check, Config, ConfigError, checking, number, seconds
 from ..stats import plural
 from ..store import Store, StoreError, check_kind, is_server, open_store
 from ..text.urls import canonical_url
-from . import shown
+from . import answer, shown
 
 T = TypeVar("T")
 SHOWN = 10  # unreadable rows that are reported one by one
@@ -135,9 +135,11 @@ def documents_of(feeds: Sequence[str], config: Config) -> Iterator[tuple[str, Do
 
 
 def add_feeds(parser: argparse.ArgumentParser) -> None:
+    """Add feeds, and the fields of their rows."""
     kinds = ".jsonl, .json (an array), .csv, .tsv, .parquet, .warc or .wet, each also gzipped (.gz)"
     text = f"feeds of one format: {kinds}; or - for JSON lines from standard input"
     parser.add_argument("feeds", nargs="+", metavar="IN", help=text)
+    add_fields(parser)
 
 
 def add_fields(parser: argparse.ArgumentParser) -> None:
@@ -173,9 +175,11 @@ class BadRows:
         if self.count <= SHOWN:
             tqdm.write(shown(f"{place}: {why}"), file=sys.stderr)
 
-    def summary(self) -> str:
-        """Return the end of a summary line; "" if all could be read."""
-        return f", {plural(self.count, 'unreadable row')} left out" if self.count else ""
+    def answer(self, opts: argparse.Namespace, outcome: Mapping[str, Any], said: str) -> int:
+        """Print what came of feeds, and how much could not be read. Return the exit code."""
+        said += f", {plural(self.count, 'unreadable row')} left out" if self.count else ""
+        answer(opts, {**outcome, "bad_rows": self.count}, said=said)
+        return int(self.count > 0)
 
 
 class Documents:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from itertools import chain
 from types import SimpleNamespace
-from typing import IO, Any, ClassVar, TypeAlias
+from typing import IO, Any, ClassVar, TypeAlias, TypeVar
 
 from ..files import FeedError, has_ending, is_gzipped, reading
 
@@ -30,6 +30,7 @@ class BrokenError(Exception):
 
 UNREADABLE = (BrokenError, OSError, EOFError, zlib.error)
 
+T = TypeVar("T")
 Found: TypeAlias = tuple[int, dict[str, Any] | ValueError, Any]
 """The number of a row in its file, the row or the reason why it can't be read, and the row as the file has it."""
 
@@ -68,8 +69,8 @@ class Feed(ABC):
             yield line
 
 
-def _tried(parse: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any] | ValueError:
-    """Return a row, or the reason why it can't be read."""
+def _tried(parse: Callable[..., T], *given: Any) -> T | ValueError:
+    """Return a row or its parts, or the reason why it can't be read."""
     try:
         return parse(*given)
     except ValueError as error:
@@ -314,17 +315,16 @@ class Warc(Feed):
     }
 
     def rows(self) -> Iterator[Found]:
-        number, record, lines = 0, b"", iter(lambda: self.file.readline(LARGEST), b"")
-        for line in lines:
-            is_lost = not record and number > 0  # behind what is no record, up to the next
-            if line.strip() and not (is_lost and not _BEGIN.fullmatch(line)):
-                number, record = number + 1, b""
-                try:
-                    head, content = self._record(line)
-                    record = b"".join([*head, b"\r\n", content])
-                    yield number, self._row(head, content), record
-                except ValueError as error:
-                    yield number, error, None
+        number, is_lost = 0, False  # is_lost: behind what is no record, up to the next
+        for line in iter(lambda: self.file.readline(LARGEST), b""):
+            if line.strip() and (_BEGIN.fullmatch(line) or not is_lost):
+                number += 1
+                found = _tried(self._record, line)
+                if is_lost := isinstance(found, ValueError):
+                    yield number, found, None
+                else:
+                    head, content = found
+                    yield number, _tried(self._row, head, content), b"".join([*head, b"\r\n", content])
 
     def write(self, data: Mapping[str, Any], raw: bytes = b"") -> None:
         record = raw + b"\r\n\r\n"
