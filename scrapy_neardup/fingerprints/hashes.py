@@ -79,21 +79,17 @@ def chain(columns: Sequence[Hashes]) -> Hashes:
 # SimHash: 64 bits, of which few differ if two documents differ little
 
 
-def simhash(features: Hashes) -> int:
-    """Return the 64-bit SimHash of hashed features; 0 for no features.
+def simhash(rows: Hashes) -> int:
+    """Return the 64-bit SimHash of features, given their hashes in the first column of `rows`; 0 for no features.
 
     A feature with n occurrences has the weight 1 + ⌊log2 n⌋. Bit i is set if features with more than half of the total
     weight have bit i set. The logarithm keeps a few frequent words from deciding all bits.
 
     Charikar 2002, section 3; Manku, Jain, Das Sarma 2007, section 2.
     """
-    return simhash_counted(*counted(features.repeat(2).reshape(-1, 2)))
-
-
-def simhash_counted(rows: Hashes, counts: npt.NDArray[np.int64]) -> int:
-    """Return the SimHash of distinct features, given their hashes in the first column of `rows`, and their counts."""
+    features, counts = counted(rows)
     weights = np.frexp(counts)[1]  # the exponent: 1 + floor(log2 n)
-    each = rows[:, 0].repeat(weights).astype("<u8").view(np.uint8).reshape(-1, 8)
+    each = features[:, 0].repeat(weights).astype("<u8").view(np.uint8).reshape(-1, 8)
     ones = np.unpackbits(each, axis=1, bitorder="little").sum(axis=0)
     majority = np.packbits(ones > len(each) // 2, bitorder="little")
     return int.from_bytes(majority.tobytes(), "little")
@@ -120,7 +116,7 @@ def layout(elements: Iterable[str]) -> int:
 
 @lru_cache(maxsize=64)  # many pages of a site have equal elements
 def _layout(names: frozenset[str]) -> int:
-    return simhash(hash_tokens(sorted(names))[:, 0])
+    return simhash(hash_tokens(sorted(names)))
 
 
 def same_layout(a: int, b: int) -> bool:

@@ -137,7 +137,7 @@ def _made(source: Source, wanted: Wanted) -> bytes:
     lines = source.text
     tokens = lines.split()
     rows = hashes.hash_tokens(tokens)
-    words, counts = hashes.counted(rows)
+    words, _ = hashes.counted(rows)
     names, terms = hashes.shingles(rows, WIDTH), (wanted.terms or NO_TERMS).among(words)
     digest = hashes.hash_bytes(lines) if lines else 0
     parts = [hashes.hash_bytes(source.site), hashes.hash_bytes(source.facts), digest]
@@ -146,7 +146,7 @@ def _made(source: Source, wanted: Wanted) -> bytes:
     found = {
         EXACT: (digest if lines else salt(EXACT), int(identity) if source.site and source.facts else salt(EXACT)),
         IMATCH: hashes.imatch(terms, wanted.digests - 1) if is_enough else (salt(IMATCH),) * wanted.digests,
-        SIMHASH: (hashes.simhash_counted(words, counts),) if lines else (),
+        SIMHASH: (hashes.simhash(rows),) if lines else (),
         SHINGLE: hashes.super_shingles(names, BANDS, ROWS) or (salt(SHINGLE),) * BANDS,
     }  # the key of a salt is 0
     is_wanted = {EXACT: wanted.exact, IMATCH: wanted.digests, SIMHASH: wanted.simhash, SHINGLE: wanted.shingle}

@@ -189,7 +189,7 @@ static void spill(uint64_t sums[8], uint64_t ones[64])
     memset(sums, 0, 8 * sizeof(uint64_t));
 }
 
-/* hashes.simhash_counted */
+/* hashes.simhash */
 static uint64_t simhash(uint32_t distinct, const Scratch *s)
 {
     const uint64_t each_byte = UINT64_C(0x0101010101010101);
