@@ -29,6 +29,12 @@ class Row(NamedTuple):
     place: str  # the file and the place in it, for messages
     raw: Any = None  # the row as its file has it, for a file of the same format; None if the format has no such thing
 
+    def field(self, name: str) -> Any:
+        """Return a field. Raise FeedError without it."""
+        if name not in self.data:
+            raise FeedError(f"{self.place}: there is no field {name!r}")
+        return self.data[name]
+
 
 class Feeds:
     """Several feeds of one format. Raises FeedError if their formats differ, or if a file does not exist."""
@@ -93,11 +99,7 @@ def writing_rows(path: str, feeds: Feeds) -> Iterator[Callable[[Row], object]]:
 
 def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
     """Return the field `id_field` of a row; if that is None, its URL or number. Raise FeedError without the field."""
-    if id_field is None:
-        return row.data.get(url_field) or row.number
-    if id_field not in row.data:
-        raise FeedError(f"{row.place}: there is no id field {id_field!r}")
-    return row.data[id_field]
+    return row.data.get(url_field) or row.number if id_field is None else row.field(id_field)
 
 
 def _raise(place: str, why: str) -> None:
