@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -96,11 +96,9 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings, *, exists: bool
     return replace(config, store=store)
 
 
-@contextmanager
-def held(config: Config) -> Iterator[Store]:
+def held(config: Config) -> closing[Store]:
     """Open a store for reading, whatever detectors made it."""
-    with closing(open_store(config.store, (), namespace=config.namespace, run=None)) as store:
-        yield store
+    return closing(open_store(config.store, (), namespace=config.namespace, run=None))
 
 
 # Pages
