@@ -47,10 +47,11 @@ TAIL = 1024  # the number of rows in dictionaries after which they become a leve
 RATIO = 4  # a level is merged with an earlier one up to this many times as large
 CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
-NEWEST = 16  # the maximum number of documents for one fingerprint; if more have it, they share only a set phrase
 _NEAR = 1 << 63
 _HIT = Struct("=4Q")
 _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
+
+NEWEST = 16  # the maximum number of documents for one fingerprint; if more have it, they share only a set phrase
 
 T = TypeVar("T")
 
