@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple
 
 from ..files import STREAM, FeedError, check_name, has_ending, reading, writing
 from .formats import KINDS, UNREADABLE, BrokenError, Feed, JsonLines, Parquet, Warc, json_text
@@ -16,9 +16,6 @@ from .formats import KINDS, UNREADABLE, BrokenError, Feed, JsonLines, Parquet, W
 __all__ = ["FORMATS", "Feed", "FeedError", "Feeds", "Row", "json_text", "row_id", "writing", "writing_rows"]
 
 FORMATS = JsonLines.endings
-
-Bad: TypeAlias = Callable[[str, str], object]
-"""A function that is called with the place of what can't be read, and the reason."""
 
 
 class Row(NamedTuple):
@@ -34,6 +31,10 @@ class Row(NamedTuple):
         if name not in self.data:
             raise FeedError(f"{self.place}: there is no field {name!r}")
         return self.data[name]
+
+
+def _raise(place: str, why: str) -> None:
+    raise FeedError(f"{place}: {why}")
 
 
 class Feeds:
@@ -57,9 +58,10 @@ class Feeds:
         is_open = self._file and not self._file.closed and self._file.seekable()
         return self._before + (self._file.tell() if is_open and self._file else 0)
 
-    def rows(self, bad: Bad | None = None) -> Iterator[Row]:
-        """Yield the rows. Call `bad` with what can't be read. Raise FeedError without `bad`, or if all of it is bad."""
-        bad, good = bad or _raise, 0
+    def rows(self, bad: Callable[[str, str], object] = _raise) -> Iterator[Row]:
+        """Yield the rows. Call `bad` with the place of what can't be read, and the reason. Raise FeedError without it,
+        or if no row can be read."""
+        good = 0
         for path in self.paths:
             place = path
             try:
@@ -100,10 +102,6 @@ def writing_rows(path: str, feeds: Feeds) -> Iterator[Callable[[Row], object]]:
 def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
     """Return the field `id_field` of a row; if that is None, its URL or number. Raise FeedError without the field."""
     return row.data.get(url_field) or row.number if id_field is None else row.field(id_field)
-
-
-def _raise(place: str, why: str) -> None:
-    raise FeedError(f"{place}: {why}")
 
 
 def _kind(path: str) -> type[Feed]:

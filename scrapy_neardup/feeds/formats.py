@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from codecs import BOM_UTF8, getincrementaldecoder, getwriter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from types import SimpleNamespace
@@ -35,20 +36,19 @@ Found: TypeAlias = tuple[int, dict[str, Any] | ValueError, Any]
 """The number of a row in its file, the row or the reason why it can't be read, and the row as the file has it."""
 
 
+@dataclass
 class Feed(ABC):
     """An open file of rows, which is either read or written."""
+
+    file: IO[bytes]
+    path: str
+    sources: Sequence[str] = ()  # the feeds whose rows are written
 
     name: ClassVar[str]  # in messages
     endings: ClassVar[tuple[str, ...]]  # of file names, in lower case; .gz may follow
     unit: ClassVar[str] = "row"  # what the number of a row counts
     is_packed_whole: ClassVar[bool] = True  # False if it packs each row of a file whose name ends in .gz
     settings: ClassVar[Mapping[str, Any]] = {}  # that the rows of this format require
-
-    def __init__(self, file: IO[bytes], path: str, sources: Sequence[str] = ()) -> None:
-        """`sources` are the feeds whose rows are written."""
-        self.file = file
-        self.path = path
-        self.sources = sources
 
     @abstractmethod
     def rows(self) -> Iterator[Found]:
@@ -81,10 +81,9 @@ def _tried(parse: Callable[..., T], *given: Any) -> T | ValueError:
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    r"""Return a value as JSON, with all characters unescaped, except that a lone surrogate is written as `\ud800`.
+    r"""Return a value as JSON, with all characters unescaped but lone surrogates (`\ud800`), which no encoding accepts.
 
-    URLs from JSON may contain lone surrogates, which no encoding accepts. Values of unknown types are written as their
-    `str`, and NaN and infinite numbers as null.
+    Values of unknown types are written as their `str`, and NaN and infinite numbers as null.
     """
     dump = partial(json.dumps, ensure_ascii=False, default=str, indent=indent)
     try:
@@ -144,16 +143,15 @@ class JsonArray(Feed):
         while True:
             between = _BETWEEN.match(text, at)
             at = between.end() if between else at
-            data, end, fault = None, len(text), "the file ends before the object"
             try:
-                data, end = parse(text, at)
+                (data, end), fault = parse(text, at), ""
             except (ValueError, RecursionError) as error:
-                fault = str(error)
+                end, fault = len(text), str(error)
             if end == len(text) and len(text) - at < MOST and (more := self.file.read(max(CHUNK, len(text) - at))):
                 text, at = text[at:] + decode(more), 0
             elif at == len(text):
                 return
-            elif data is None:
+            elif fault:
                 raise BrokenError(f"no JSON: {fault.partition(': line')[0]}")
             else:
                 number += 1
@@ -222,16 +220,14 @@ ROWS = 16  # rows to read at a time; a file of some kilobytes can have rows of m
 GROUP = 1 << 25  # bytes after which a row group is written
 
 
+@dataclass
 class Parquet(Feed):
     """A table of typed columns. A row as the file has it is a batch, and a place in it."""
 
     name, endings = "Parquet", (".parquet",)
-
-    def __init__(self, file: IO[bytes], path: str, sources: Sequence[str] = ()) -> None:
-        super().__init__(file, path, sources)
-        self._batch: Any = None
-        self._places = list[int]()  # of its rows that are written
-        self._tables = list[Any]()
+    _batch: Any = None
+    _places: list[int] = field(default_factory=list)  # of its rows that are written
+    _tables: list[Any] = field(default_factory=list)
 
     def rows(self) -> Iterator[Found]:
         number = 0
@@ -299,7 +295,6 @@ def _arrow(path: str) -> Iterator[Any]:
 _BEGIN = re.compile(rb"WARC/1\.[01]\s*")
 _BLANK = re.compile(rb"\r?\n\r?\n")
 _SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[^\n]{0,99}\n")
-_SNIFFED = 5000  # bytes by which Scrapy recognizes the type of a response without Content-Type
 
 
 class Warc(Feed):
@@ -372,10 +367,9 @@ class Warc(Feed):
             response: Any = self._unpacking.process_response(Request(url), Response(url, headers=headers, body=body))
         except Exception as error:  # of any of the packages that unpack
             raise ValueError(f"its content can't be unpacked: {error}") from error
-        kind = responsetypes.from_args(headers=response.headers, body=response.body[:_SNIFFED])
-        if not response.body or not issubclass(kind, HtmlResponse):
-            return None
-        return HtmlResponse(url, headers=response.headers, body=response.body).text
+        kind = responsetypes.from_args(headers=response.headers, body=response.body)
+        page = kind(url, headers=response.headers, body=response.body)
+        return page.text if page.body and isinstance(page, HtmlResponse) else None
 
     @cached_property
     def _unpacking(self) -> Any:
