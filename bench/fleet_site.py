@@ -19,7 +19,7 @@ from random import Random
 
 from serving import COMMON, FRAMES, serve
 
-from scrapy_neardup.fingerprints.imatch import builtin
+from scrapy_neardup.fingerprints.lexicon import builtin
 
 LISTED = 500
 OWN, COPY, EDITED = 1, 2, 3  # what the hosts have

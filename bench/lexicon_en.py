@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from scrapy_neardup.fingerprints.imatch import Lexicon
+from scrapy_neardup.fingerprints.lexicon import Lexicon
 from scrapy_neardup.text.tokens import tokenize
 
 # A document is a passage of so many tokens, as long as a short news story: the sources have texts of 5 to 30,000.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from scrapy_neardup.fingerprints.imatch import Lexicon
+from scrapy_neardup.fingerprints.lexicon import Lexicon
 from scrapy_neardup.text.tokens import path_of
 
 # Shares of the table's highest IDF, measured on labelled news and laws. A wider band loses recall, since an edit can

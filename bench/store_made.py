@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scrapy_neardup.fingerprints.hashes import MULTIPLIER, mix
-from scrapy_neardup.fingerprints.record import encode
-from scrapy_neardup.fingerprints.shingles import Sketch
+from scrapy_neardup.fingerprints.record import Sketch, encode
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Store
 from scrapy_neardup.store.interface import Entry

@@ -11,7 +11,7 @@ from itertools import cycle, islice
 
 import numpy as np
 
-from scrapy_neardup.fingerprints.imatch import builtin
+from scrapy_neardup.fingerprints.lexicon import builtin
 
 PAGE = 19_000  # bytes
 

@@ -3,7 +3,7 @@
 The way of an item: crawl/pipeline, crawl/pages, items, document, detectors, deduplicator, store, matching/matcher,
 crawl/pages, deduplicator, store.
 
-The way of a request: crawl/middleware, mirrors/advice, then fetched, skipped or redirected (crawl/tickets).
+The way of a request: crawl/middleware, mirrors, then fetched, skipped or redirected (crawl/tickets).
 
 docs/architecture.md explains each step.
 """

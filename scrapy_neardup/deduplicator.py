@@ -11,15 +11,14 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .detectors import Detector
-from .detectors.detector import Signer, build_detectors
+from .detectors import Detector, Signer, build_detectors
 from .document import Document
 from .facts import names_in
 from .fingerprints.hashes import hash_bytes
 from .hosts import MAX_KNOWN, Relation
 from .matching.matcher import Matcher
 from .matching.reviews import Reviews
-from .mirrors.advice import Deliveries
+from .mirrors import Deliveries
 from .settings import Config
 from .signature import TITLE, Evidence, Signature, Visit
 from .store import Selection, Store, StoreError, open_store

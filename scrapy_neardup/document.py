@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from . import native
-from .fingerprints.hashes import Hashes, hash_tokens, shingles
-from .fingerprints.record import Head, Source, Wanted, make
-from .fingerprints.shingles import WIDTH, Sketch
-from .fingerprints.simhash import layout
+from .fingerprints.hashes import Hashes, hash_tokens, layout, shingles
+from .fingerprints.record import WIDTH, Head, Sketch, Source, Wanted, make
 from .text.html import BUILTIN, Extract, Page, build_reader, looks_like_html
 from .text.tokens import spaced, word_lines
 from .text.urls import host

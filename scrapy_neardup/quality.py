@@ -88,7 +88,7 @@ class LabelledSet:
                 raise FeedError(f"{row.place}: id {unknown[0]!r} is not in {docs}")
             if len(pair) < 2:
                 raise FeedError(f"{row.place}: {row.data['a']!r} is paired with itself")
-            labels[pair] = str(_field(row, "label"))
+            labels[pair] = str(row.field("label"))
         fields = {name: {key: value for key, value in row.items() if key != "id"} for name, row in rows.items()}
         return cls(str(folder), fields, labels)
 
@@ -116,14 +116,8 @@ def _share(part: int, whole: int) -> float:
     return round(part / whole, 4) if whole else 0.0
 
 
-def _field(row: Row, name: str) -> Any:
-    if name not in row.data:
-        raise FeedError(f"{row.place}: there is no field {name!r}")
-    return row.data[name]
-
-
 def _id(row: Row, name: str) -> str | int:
-    value = _field(row, name)
+    value = row.field(name)
     if not isinstance(value, (str, int)):
         raise FeedError(f"{row.place}: {name} is {value!r}; allowed is text or a whole number")
     return value

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from .fingerprints.record import Head, facts_in, fingerprints_in, index_keys, keys_in
-from .fingerprints.shingles import Sketch
+from .fingerprints.record import Head, Sketch, facts_in, fingerprints_in, index_keys, keys_in
 
 TITLE = 200  # stored characters of a title
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from .fingerprints.simhash import same_layout
+from .fingerprints.hashes import same_layout
 from .signature import Evidence, Signature
 
 SAME_CONTENT = 0.95  # resemblance: a corrected misprint or another date is still the same content

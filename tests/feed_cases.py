@@ -88,6 +88,7 @@ BAD_ROWS: list[tuple[str, bytes, Rows, list[str]]] = [
     ),
     ("x.jsonl", b'{"a": 1}\n{"a": \n{"a": 2}\n\xff\n', BOTH, ["line 2: no JSON", "line 4: 'utf-8'"]),
     ("x.json", b'[\n{"a": 1},\n7,\n{"a": 2}\n]', BOTH, ["row 2: a JSON int; allowed is an object"]),
+    ("x.json", b'[{"a": 1}, null, {"a": 2}]', BOTH, ["row 2: a JSON NoneType; allowed is an object"]),
     ("x.json", b'[{"a": 1}, {"a": "\xff"}, {"a": 2}]', BOTH, ["row 2: 'utf-8'"]),
     ("x.json", b'[{"a": 1}, {"a": 2}, {"a": },\n{"a": 3}]', BOTH, ["after row 2: can't be read: no JSON: Expecting"]),
     ("x.json", b'[{"a": 1}, {"a": 2},\n{"a": "lo', BOTH, ["after row 2: can't be read: no JSON: Unterminated"]),

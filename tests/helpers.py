@@ -19,8 +19,7 @@ from forks import FORKS, PYTHON, Talk
 from scrapy_neardup.detectors import Detector, Exact, SimHash
 from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import hash_text
-from scrapy_neardup.fingerprints.record import encode, make_sketch
-from scrapy_neardup.fingerprints.shingles import Sketch
+from scrapy_neardup.fingerprints.record import Sketch, encode, make_sketch
 from scrapy_neardup.signature import Signature, Visit
 from scrapy_neardup.store import Store
 from scrapy_neardup.text.urls import canonical_url

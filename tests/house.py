@@ -10,9 +10,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "scrapy_neardup"
 ROOMS = (
-    *("native", "atomic", "text", "fingerprints", "settings", "signature", "verdict"),
-    *("facts", "document", "items", "stats", "index", "papers", "detectors", "feeds", "hosts", "store", "matching"),
-    *("mirrors", "deduplicator", "quality", "report", "crawl", "addon", "commands", "spark", "contrib"),
+    *("native", "files", "text", "fingerprints", "settings", "signature", "verdict", "facts", "document", "items"),
+    *("stats", "row_index", "papers", "detectors", "processes", "feeds", "hosts", "store", "matching", "mirrors"),
+    *("deduplicator", "quality", "report", "crawl", "addon", "commands", "spark", "contrib"),
 )
 """Rooms and modules of the root, from the ground up: each imports only from those before it."""
 

@@ -567,7 +567,7 @@ class Failing:
         raise ZeroDivisionError("a bug")
 
     def index(self):
-        from scrapy_neardup.index.kinds import Equal
+        from scrapy_neardup.row_index import Equal
 
         return Equal()
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from helpers import asking, detectors, link, signature, text
 
-from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.index import row_index
+from scrapy_neardup import Deduplicator, Document, StoreError, row_index
 from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Store, open_store
 from scrapy_neardup.store.local import stored_index

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from scrapy_neardup.fingerprints.shingles import Sketch
+from scrapy_neardup.fingerprints.record import Sketch
 from scrapy_neardup.hosts import Row
 from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Selection

@@ -13,8 +13,8 @@ from helpers import built
 from redis_server import server
 
 from scrapy_neardup.fingerprints import record
-from scrapy_neardup.fingerprints.shingles import BINS, Sketch
-from scrapy_neardup.index.kinds import NEWEST
+from scrapy_neardup.fingerprints.record import BINS, Sketch
+from scrapy_neardup.row_index import NEWEST
 from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import records
 from scrapy_neardup.store.interface import Backend, Entry, Found, Question, Row, StoreError

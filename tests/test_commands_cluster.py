@@ -92,7 +92,7 @@ def test_without_minisom_it_says_what_to_install(folder: Path) -> None:
 def test_a_detector_that_fails_is_told_with_its_document(folder: Path, error: str) -> None:
     """Neither the output nor MiniSom is named in its place."""
     (folder / "mine.py").write_text(
-        "from scrapy_neardup.detectors.detector import Exact\n\n"
+        "from scrapy_neardup.detectors import Exact\n\n"
         f"class Mine(Exact):\n    def fingerprints(self, document):\n        raise {error}\n"
     )
     mine = ("-s", "NEARDUP_DETECTORS=mine.Mine")

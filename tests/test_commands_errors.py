@@ -125,7 +125,7 @@ PARTICULAR = [
     ("dedupe in.jsonl -o missing/out.jsonl", "missing/out.jsonl: can't be written: No such file"),
     ("dedupe in.jsonl -o pipe.jsonl", "pipe.jsonl: can't be written: not a regular file"),
     (f"{DEDUPE} --duplicates pipe.jsonl", "pipe.jsonl: can't be written: not a regular file"),
-    (f"{DEDUPE} --id-field absent", "in.jsonl, line 1: there is no id field 'absent'"),
+    (f"{DEDUPE} --id-field absent", "in.jsonl, line 1: there is no field 'absent'"),
     (f"{DEDUPE} -s NEARDUP_DETECTORS=simmhash", "not 'simmhash'; did you mean 'simhash'?"),
     (f"{DEDUPE} --duplicates", "argument --duplicates: expected one argument"),
     (f"{DEDUPE} --duplicates out.jsonl", "out.jsonl: can't be both the output and the file of duplicates"),
@@ -146,7 +146,7 @@ PARTICULAR = [
     ("lab cluster in.jsonl -o missing/out.jsonl", "missing/out.jsonl: can't be written: No such file"),
     ("lab cluster in.jsonl -o ./in.jsonl", "both a feed and the output"),
     (f"{CLUSTER} --method kmeans", "argument --method: invalid choice: 'kmeans'"),
-    (f"{CLUSTER} --id-field number", "in.jsonl, line 1: there is no id field 'number'"),
+    (f"{CLUSTER} --id-field number", "in.jsonl, line 1: there is no field 'number'"),
     (f"{CLUSTER} -s NEARDUP_RESEMBLANCE=2", "NEARDUP_RESEMBLANCE = '2' is not allowed; allowed is a number"),
     # lexicon
     ("lab lexicon in.jsonl", REQUIRED),

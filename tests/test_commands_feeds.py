@@ -19,7 +19,7 @@ from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.feeds import json_text
-from scrapy_neardup.fingerprints.imatch import Lexicon
+from scrapy_neardup.fingerprints.lexicon import Lexicon
 
 HOSTS = ("a", "b")
 

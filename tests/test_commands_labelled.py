@@ -13,7 +13,7 @@ from cli import refused, succeeded
 from helpers import text, words, write_labelled, write_rows
 
 from scrapy_neardup import Config, Deduplicator, Document, StoreError
-from scrapy_neardup.fingerprints.imatch import Lexicon
+from scrapy_neardup.fingerprints.lexicon import Lexicon
 from scrapy_neardup.settings import BUILTIN_DETECTORS
 
 

@@ -102,7 +102,7 @@ def test_numbers_within_bounds() -> None:
 def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, arguments: str) -> None:
     (folder / "more.jsonl").write_text('{"text": "one", "id": 1}\n\n{"text": "two"}\n')
     said = refused(folder, *arguments.split(), "-o", "out.jsonl", "--id-field", "id")
-    assert said == f"scrapy neardup {arguments.partition(' more')[0]}: more.jsonl, line 3: there is no id field 'id'\n"
+    assert said == f"scrapy neardup {arguments.partition(' more')[0]}: more.jsonl, line 3: there is no field 'id'\n"
 
 
 @pytest.mark.parametrize("id_field", [None, "id", "sku", "number"])

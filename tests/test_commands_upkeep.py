@@ -24,8 +24,7 @@ from store_kinds import on_server
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
 from tiers import slow
 
-from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.index import row_index
+from scrapy_neardup import Deduplicator, Document, StoreError, row_index
 from scrapy_neardup.settings import Config
 from scrapy_neardup.store import compact
 from scrapy_neardup.store.local import stored_index
@@ -547,7 +546,7 @@ def _looked_at(path: str, namespace: str) -> list[str]:  # noqa: F811
 WRITING = """
 import sys, threading
 from test_store_faults import *
-from scrapy_neardup.index import row_index
+from scrapy_neardup import row_index
 from scrapy_neardup.store.local import stored_index
 row_index.TAIL = stored_index.LEAST = 30
 print("ready", flush=True)

@@ -149,7 +149,7 @@ def test_an_export_that_fills_the_disk_leaves_no_part_of_a_file(small_disk: Disk
 CODE = """
 import json, sys
 from scrapy_neardup.store import compact
-from scrapy_neardup.index import row_index
+from scrapy_neardup import row_index
 from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.transfer import import_rows
 

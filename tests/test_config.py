@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
-from scrapy_neardup.detectors.detector import build_detectors
+from scrapy_neardup.detectors import build_detectors
 from scrapy_neardup.settings import Config, ConfigError
 
 DAY = 86_400.0

@@ -10,7 +10,7 @@ from site_server import Gate, Page, article, html
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.report.changes import FULL, KINDS, NOT_FULL, kinds_of
+from scrapy_neardup.report import FULL, KINDS, NOT_FULL, kinds_of
 from scrapy_neardup.store.records import Run
 
 COUNTED = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1}
@@ -218,15 +218,15 @@ def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
     assert (listed(crawl), counts(last)) == ([("gone", "two")], {"gone": 1})
 
 
-STOP_LISTING = {"scrapy_neardup.contrib.stop_early.StopListing": 0}
-TRAPS = {"scrapy_neardup.contrib.traps.Traps": 0}
+STOP_LISTING = {"scrapy_neardup.contrib.stop.StopListing": 0}
+TRAPS = {"scrapy_neardup.contrib.stop.Traps": 0}
 
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
         (
-            {"EXTENSIONS": {"scrapy_neardup.contrib.stop_early.StopEarly": 0}, "STOP_EARLY_ITEMS": 2},
+            {"EXTENSIONS": {"scrapy_neardup.contrib.stop.StopEarly": 0}, "STOP_EARLY_ITEMS": 2},
             "neardup_only_seen",
         ),
         ({"CLOSESPIDER_PAGECOUNT": 3}, "closespider_pagecount"),

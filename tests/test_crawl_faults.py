@@ -15,9 +15,8 @@ import pytest
 from faulty import common_user, fill_up, read_only_disk, small_disk  # noqa: F401 - fixtures
 from site_server import Page, article, html
 
-from scrapy_neardup import Deduplicator
+from scrapy_neardup import Deduplicator, mirrors
 from scrapy_neardup.crawl import extension
-from scrapy_neardup.mirrors import advice
 from scrapy_neardup.store.local import sqlite
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
@@ -250,7 +249,7 @@ class OwnError:
     """A pipeline that makes our own code fail where it ranks the copies of a dead link, and counts paths of a copy."""
 
     def __init__(self):
-        advice.DAY = advice.MANY = None  # in the process of this crawl
+        mirrors.DAY = mirrors.MANY = None  # in the process of this crawl
 
     def process_item(self, item):
         return item

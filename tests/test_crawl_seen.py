@@ -9,8 +9,8 @@ from tiers import slow
 ONE_BY_ONE = {
     "CONCURRENT_REQUESTS": 1,
     "CONCURRENT_ITEMS": 1,
-    "EXTENSIONS": {"scrapy_neardup.contrib.stop_early.StopEarly": 0},
-    "SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_early.StopListing": 0},
+    "EXTENSIONS": {"scrapy_neardup.contrib.stop.StopEarly": 0},
+    "SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop.StopListing": 0},
 }
 
 

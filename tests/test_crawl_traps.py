@@ -8,10 +8,10 @@ import pytest
 from site_server import Page, article, html
 from tiers import slow
 
-TRAPS = {"EXTENSIONS": {"scrapy_neardup.contrib.traps.Traps": 0}, "TRAPS_COPIES": 4}
+TRAPS = {"EXTENSIONS": {"scrapy_neardup.contrib.stop.Traps": 0}, "TRAPS_COPIES": 4}
 ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1, **TRAPS}
 STOP_LISTING = {
-    "SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop_early.StopListing": 0},
+    "SPIDER_MIDDLEWARES": {"scrapy_neardup.contrib.stop.StopListing": 0},
     "STOP_LISTING_ITEMS": 4,
 }
 

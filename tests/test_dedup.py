@@ -14,7 +14,7 @@ from helpers import edited, python, text
 
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document
 from scrapy_neardup.detectors import Exact
-from scrapy_neardup.index.kinds import Equal
+from scrapy_neardup.row_index import Equal
 from scrapy_neardup.signature import Visit
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"

@@ -107,7 +107,7 @@ def test_one_of_the_template_is_told_apart_by_what_only_the_text_shows(tmp_path:
 
 DETECTOR = """
 import os, pathlib, threading
-from scrapy_neardup.index.kinds import Equal
+from scrapy_neardup.row_index import Equal
 
 class Odd:
     name, scheme = "odd", "1"

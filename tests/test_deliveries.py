@@ -9,7 +9,7 @@ from helpers import built, link, signature, text
 from store_kinds import Place, commit
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.mirrors.advice import Deliveries
+from scrapy_neardup.mirrors import Deliveries
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import open_store
 

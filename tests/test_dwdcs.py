@@ -16,7 +16,7 @@ import pytest
 from helpers import Entry, python
 from tiers import slow, some
 
-from scrapy_neardup.detectors.detector import build_detectors
+from scrapy_neardup.detectors import build_detectors
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.papers import dwdcs

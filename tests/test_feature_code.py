@@ -10,9 +10,9 @@ from helpers import Entry
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.detectors import Detector, IMatch
-from scrapy_neardup.fingerprints.imatch import builtin
-from scrapy_neardup.index.kinds import Equal, Near
+from scrapy_neardup.fingerprints.lexicon import builtin
 from scrapy_neardup.papers.feature_code import CodeIndex, FeatureCode, common_subsequence, feature_code, pack, unpack
+from scrapy_neardup.row_index import Equal, Near
 from scrapy_neardup.text.tokens import tokenize
 
 # Codes

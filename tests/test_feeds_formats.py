@@ -38,7 +38,7 @@ def test_a_quote_that_is_missing_takes_no_more_memory_than_some_rows(
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.csv"])
 def test_a_row_that_is_too_long_for_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    for constant, value in (("feed.LARGEST", 1 << 18), ("formats.MOST", 1 << 17), ("formats.CHUNK", 300)):
+    for constant, value in (("formats.LARGEST", 1 << 18), ("formats.MOST", 1 << 17), ("formats.CHUNK", 300)):
         monkeypatch.setattr(f"scrapy_neardup.feeds.{constant}", value)
     csv.field_size_limit(1 << 17)
     begin = {"x.jsonl": b'{"a": 1}\n{"a": "', "x.json": b'[{"a": 1}, {"a": "', "x.csv": b'a\n1\n"'}[name]

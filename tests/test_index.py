@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import some
 
-from scrapy_neardup import native
-from scrapy_neardup.fingerprints.simhash import hamming
-from scrapy_neardup.index import row_index
-from scrapy_neardup.index.row_index import Asked, Level, Places, RowIndex
+from scrapy_neardup import native, row_index
+from scrapy_neardup.fingerprints.hashes import hamming
+from scrapy_neardup.row_index import Asked, Level, Places, RowIndex
 from scrapy_neardup.store.local.stored_index import LevelFiles, read_level
 
 # Each has other first bits, which are all that an index keeps of a key.

@@ -14,7 +14,7 @@ from site_server import Page, Site, article, html
 
 from scrapy_neardup import Config, ConfigError, Deduplicator, Document
 from scrapy_neardup.matching.reviews import DIFFERENT, SAME, Reviews
-from scrapy_neardup.mirrors.advice import Mirrors
+from scrapy_neardup.mirrors import Mirrors
 from scrapy_neardup.quality import LabelledSet
 
 A, B, C, D = (f"http://{host}.example/1" for host in "abcd")

@@ -9,7 +9,7 @@ import pytest
 from helpers import write_rows
 
 from scrapy_neardup.feeds import FeedError
-from scrapy_neardup.index.kinds import Unions
+from scrapy_neardup.papers import Unions
 from scrapy_neardup.quality import MODES, LabelledSet, Pair, Score
 
 ROWS = [{"id": name, "text": f"text {name}"} for name in "abcdefg"]

@@ -6,7 +6,7 @@ import pytest
 from site_server import article, html
 
 from scrapy_neardup.document import Document
-from scrapy_neardup.fingerprints.simhash import SAME, layout, same_layout
+from scrapy_neardup.fingerprints.hashes import SAME_LAYOUT, layout, same_layout
 from scrapy_neardup.text.html import elements, parse
 from scrapy_neardup.verdict import page_kind
 
@@ -52,7 +52,7 @@ def test_another_template_is_another_layout() -> None:
     assert not same_layout(of(html(article(1), "a")), of(html(article(1), "b")))
 
 
-@pytest.mark.parametrize(("differing", "same"), [(0, True), (SAME, True), (SAME + 1, False)])
+@pytest.mark.parametrize(("differing", "same"), [(0, True), (SAME_LAYOUT, True), (SAME_LAYOUT + 1, False)])
 def test_same_layout_up_to_a_distance(differing: int, same: bool) -> None:
     assert same_layout(0xFFFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF ^ (1 << differing) - 1) is same
 

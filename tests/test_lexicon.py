@@ -1,4 +1,4 @@
-"""Tests of fingerprints/imatch.py: choosing terms, the id, the file format, and what the built-in lexicon covers."""
+"""Tests of fingerprints/lexicon.py: choosing terms, the id, the file format, and what the built-in lexicon covers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_neardup.fingerprints import imatch as lexicon_module
-from scrapy_neardup.fingerprints.imatch import MAGIC, Lexicon, builtin, normalized_idf
+from scrapy_neardup.fingerprints import lexicon as lexicon_module
+from scrapy_neardup.fingerprints.lexicon import MAGIC, Lexicon, builtin, normalized_idf
 from scrapy_neardup.text.tokens import tokenize
 
 # Of 10,000 documents: normalized IDF 0, 0.25, 0.5, 0.75 and 1, as each tenth part of the documents is a quarter more.

@@ -18,10 +18,8 @@ from tiers import slow
 
 from scrapy_neardup import native
 from scrapy_neardup.document import Document
-from scrapy_neardup.fingerprints.hashes import hash_tokens
-from scrapy_neardup.fingerprints.imatch import Terms
-from scrapy_neardup.fingerprints.record import Head, Source, Wanted, make
-from scrapy_neardup.fingerprints.shingles import overlap
+from scrapy_neardup.fingerprints.hashes import Terms, hash_tokens
+from scrapy_neardup.fingerprints.record import Head, Source, Wanted, make, overlap
 from scrapy_neardup.text.tokens import _RUNS, _foreign, token_lines, word_lines
 
 compiled = native.compiled

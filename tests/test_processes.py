@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from scrapy_neardup import Document
-from scrapy_neardup.detectors.detector import build_detectors
-from scrapy_neardup.detectors.processes import ProcessError, Processes, Signer, signed
+from scrapy_neardup.detectors import build_detectors
+from scrapy_neardup.processes import ProcessError, Processes, Signer, signed
 from scrapy_neardup.settings import Config
 
 LARGE = b"x" * (1 << 20)  # more than a pipe holds

@@ -20,7 +20,7 @@ from test_crawl_changes import crawled
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.report.page import COPIES, MOST, Report
+from scrapy_neardup.report import COPIES, MOST, Report
 from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Store, open_store
 

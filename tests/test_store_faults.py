@@ -24,8 +24,7 @@ from faulty import Disk, common_user, read_only_disk, small_disk  # noqa: F401 -
 from helpers import python, talk, text
 from tiers import slow
 
-from scrapy_neardup import Deduplicator, Document, StoreError
-from scrapy_neardup.index import row_index
+from scrapy_neardup import Deduplicator, Document, StoreError, row_index
 from scrapy_neardup.store.local import database, stored_index
 from scrapy_neardup.store.local import sqlite as writing
 from scrapy_neardup.store.local.stored_index import LevelFiles

@@ -18,7 +18,7 @@ import pytest
 from helpers import signature, until
 from store_kinds import Place, commit, fill_numbered, on_disk
 
-from scrapy_neardup.index import row_index
+from scrapy_neardup import row_index
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store.local import database, stored_index
 from scrapy_neardup.store.local.database import stored_key

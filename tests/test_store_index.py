@@ -20,7 +20,7 @@ from helpers import asking, python, settle, signature, talk, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
-from scrapy_neardup.index import row_index
+from scrapy_neardup import row_index
 from scrapy_neardup.store import Selection, Store, compact
 from scrapy_neardup.store.interface import Entry
 from scrapy_neardup.store.local import stored_index
@@ -30,7 +30,7 @@ from scrapy_neardup.store.verification import verify
 TAIL = 50
 PROCESS = f"""
 import os, sys
-from scrapy_neardup.index import row_index
+from scrapy_neardup import row_index
 from scrapy_neardup.store.local import stored_index
 from store_kinds import *
 row_index.TAIL = stored_index.LEAST = {TAIL}

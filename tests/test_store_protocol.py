@@ -24,7 +24,7 @@ from store_inputs import ASKED, EVIDENCE, FINGERPRINTS, LAYOUTS, PATHS, PICK, SK
 from store_model import PAIR, Document, Known, Model, Trial, Url
 from tiers import slow
 
-from scrapy_neardup.fingerprints.shingles import Sketch
+from scrapy_neardup.fingerprints.record import Sketch
 from scrapy_neardup.hosts import Row
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, open_store
@@ -365,7 +365,7 @@ def shown(link: Visit) -> tuple[object, ...]:
 
 def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
     """Let the tables of an index begin with so few rows that histories have several."""
-    for size in ("index.row_index.TAIL", "store.local.stored_index.LEAST") if tail else ():
+    for size in ("row_index.TAIL", "store.local.stored_index.LEAST") if tail else ():
         monkeypatch.setattr(f"scrapy_neardup.{size}", tail)
 
 

@@ -16,7 +16,7 @@ from store_kinds import URL, Place, commit, held, numbered, on_disk
 from store_model import PAIR
 
 from scrapy_neardup.hosts import Row
-from scrapy_neardup.index.row_index import Level
+from scrapy_neardup.row_index import Level
 from scrapy_neardup.store import Store, StoreError
 from scrapy_neardup.store.local.database import RunLock
 from scrapy_neardup.store.local.sqlite import SqliteBackend

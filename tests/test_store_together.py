@@ -29,7 +29,7 @@ import sys
 from contextlib import closing
 from helpers import asking, detectors, link, signature
 from scrapy_neardup.store import open_store
-from scrapy_neardup.index import row_index
+from scrapy_neardup import row_index
 from scrapy_neardup.store.local import stored_index
 row_index.TAIL = stored_index.LEAST = 300
 path, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

@@ -14,11 +14,10 @@ from helpers import python, text, until
 from tiers import slow
 
 from scrapy_neardup.crawl.workers import Workers
-from scrapy_neardup.detectors import Exact, SimHash
-from scrapy_neardup.detectors.detector import build_detectors
-from scrapy_neardup.detectors.processes import ProcessError
+from scrapy_neardup.detectors import Exact, SimHash, build_detectors
 from scrapy_neardup.document import Document
-from scrapy_neardup.index.kinds import Equal
+from scrapy_neardup.processes import ProcessError
+from scrapy_neardup.row_index import Equal
 from scrapy_neardup.settings import Config, ConfigError
 from scrapy_neardup.text.html import build_reader
 

@@ -13,12 +13,12 @@ from typing import IO, Any
 from scrapy.settings import BaseSettings
 
 from ..deduplicator import Claim, Deduplicator
-from ..detectors.processes import ProcessError, Signed, Signer, signed
 from ..feeds import FORMATS, FeedError, Feeds, Row, json_text, row_id, writing, writing_rows
 from ..feeds.formats import Warc
+from ..processes import ProcessError, Signed, Signer, signed
 from ..settings import Config
 from ..stats import plural
-from . import answer, options
+from . import options
 
 WORTH = 16 << 20  # bytes of feeds from which worker processes save time
 MOST = 8  # the maximum number of workers by default
@@ -28,14 +28,10 @@ BATCH, SIZE = 256, 1 << 20  # the maximum rows and characters of a batch
 
 def add_dedupe(parser: argparse.ArgumentParser) -> None:
     options.add_feeds(parser)
-    options.add_fields(parser)
     add = parser.add_argument
     add("-o", "--output", required=True, metavar="OUT", help="write the kept rows to OUT; - for standard output")
-    add(
-        "--duplicates",
-        metavar="FILE",
-        help="write a line on each dropped row to FILE: its id, its original, the reason",
-    )
+    text = "write a line on each dropped row to FILE: its id, its original, the reason"
+    add("--duplicates", metavar="FILE", help=text)
     text = "the number of processes that read rows and compute fingerprints; 0 or 1: only this process; the result does"
     text += " not depend on N (default: 1; for feeds above 16 MB half of the cores, for WARC all, up to 8)"
     add("--workers", type=options.whole, metavar="N", help=text)
@@ -76,8 +72,7 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
         options.check_fields(opts, job.rows, job.documents, job.located)
         dedup.flush()  # an error of the store must come before the output is replaced
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
-    answer(opts, {**job.outcome(), "bad_rows": bad.count}, said=job.summary() + bad.summary())
-    return int(bad.count > 0)
+    return bad.answer(opts, job.outcome(), job.summary())
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -18,7 +18,7 @@ from scrapy.utils.project import inside_project
 
 from .. import native
 from ..crawl import default_store
-from ..detectors.detector import build_detectors
+from ..detectors import build_detectors
 from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Store, StoreError, check_kind, is_server, named, open_store

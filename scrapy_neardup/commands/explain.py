@@ -18,7 +18,7 @@ from ..document import Document
 from ..feeds import FeedError
 from ..matching.matcher import Comparison, Rule, compare
 from ..matching.reviews import WHY_APART, Reviews
-from ..mirrors.advice import Alternative, Mirrors
+from ..mirrors import Alternative, Mirrors
 from ..settings import Config
 from ..signature import Evidence, Signature, Visit
 from ..stats import plural

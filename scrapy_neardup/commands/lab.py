@@ -11,12 +11,10 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from ..atomic import check_place
-from ..detectors.detector import build_detectors
+from ..detectors import build_detectors
 from ..document import Document
 from ..feeds import FORMATS, FeedError, json_text, row_id, writing
-from ..feeds.feed import telling
-from ..fingerprints.imatch import BAND, Lexicon
+from ..fingerprints.lexicon import BAND, Lexicon
 from ..papers.som import som_clusters
 from ..quality import MODES, LabelledSet, calibrate, evaluate, outcome_of
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
@@ -136,7 +134,6 @@ def run_calibrate(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 def add_lexicon(parser: argparse.ArgumentParser) -> None:
     options.add_feeds(parser)
-    options.add_fields(parser)
     text = "write the lexicon to FILE; gzipped if the name ends in .gz"
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
     text = "keep terms with a normalized IDF from LOW to HIGH; it is 0 for a term in all documents, 1 for a term in"
@@ -154,17 +151,15 @@ def run_lexicon(opts: argparse.Namespace, settings: BaseSettings) -> int:
     """
     options.check_apart(a_feed=opts.feeds, the_output=opts.output)
     found, frequencies = options.Documents(opts, settings), Counter[str]()
-    with telling(opts.output):
-        check_place(opts.output)
+    with writing(opts.output) as output:
         for _, document in found:
             frequencies.update(set(document.tokens))
         lexicon = _lexicon(opts, frequencies, found.documents)
-        lexicon.save(opts.output)
-    outcome = {"documents": found.documents, "terms": len(frequencies), "kept": len(lexicon.terms)}
-    said = f"{found.documents} documents, {len(lexicon.terms)} of {len(frequencies)} terms kept, lexicon {lexicon.id}"
-    result = {**outcome, "lexicon": lexicon.id, "bad_rows": found.bad.count}
-    answer(opts, result, said=said + found.bad.summary())
-    return int(found.bad.count > 0)
+        output.write(lexicon.encoded())
+    documents, terms, kept = found.documents, len(frequencies), len(lexicon.terms)
+    outcome = {"documents": documents, "terms": terms, "kept": kept, "lexicon": lexicon.id}
+    said = f"{documents} documents, {kept} of {terms} terms kept, lexicon {lexicon.id}"
+    return found.bad.answer(opts, outcome, said)
 
 
 def _lexicon(opts: argparse.Namespace, frequencies: Counter[str], documents: int) -> Lexicon:
@@ -183,7 +178,6 @@ def _lexicon(opts: argparse.Namespace, frequencies: Counter[str], documents: int
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     options.add_feeds(parser)
-    options.add_fields(parser)
     text = "as `dedupe` decides (the default), or by a self-organising map"
     parser.add_argument("--method", choices=("dedupe", "som"), default="dedupe", help=text)
     text = "write the clusters to FILE, as JSON lines; - for standard output"
@@ -210,10 +204,9 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
             output.write(f"{json_text({'cluster': number, 'documents': cluster})}\n".encode())
     held = sum(map(len, clusters))
     said = f"{plural(found.rows, 'row')}, {plural(found.documents, 'document')}, "
-    said += f"{plural(len(clusters), 'cluster')} of {plural(held, 'document')}{found.bad.summary()}"
+    said += f"{plural(len(clusters), 'cluster')} of {plural(held, 'document')}"
     outcome = {"rows": found.rows, "documents": found.documents, "clusters": len(clusters), "clustered": held}
-    answer(opts, {**outcome, "bad_rows": found.bad.count}, said=said)
-    return int(found.bad.count > 0)
+    return found.bad.answer(opts, outcome, said)
 
 
 def _on_map(documents: Iterable[tuple[Any, Document]]) -> list[list[Any]]:

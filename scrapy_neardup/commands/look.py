@@ -12,10 +12,9 @@ from typing import Any, TypeAlias
 
 from scrapy.settings import BaseSettings
 
+from .. import report
 from ..feeds import writing
 from ..hosts import Hosts, Relation
-from ..report.changes import KINDS, NOT_FULL, Change, changes, counted, in_words, kinds_of, last_crawl
-from ..report.page import LONGEST, Report
 from ..signature import Signature
 from ..stats import plural, sized
 from ..store import Store, StoreError
@@ -103,13 +102,13 @@ def run_report(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = with_store(opts, settings)
     check_apart(the_store=config.store, a_feed=opts.texts, the_report=opts.output)
     with held(config) as store, writing(opts.output, (".html", ".htm")) as file:
-        report = Report(store, listed(store.hosts, config.mirror_hosts), time.time())
-        wanted = set(map(canonical_url, report.urls()))
+        made = report.Report(store, listed(store.hosts, config.mirror_hosts), time.time())
+        wanted = set(map(canonical_url, made.urls()))
         found = documents_of(opts.texts, config)
-        texts = {url: " ".join(each.text[: 2 * LONGEST].split()) for url, each in found if url in wanted}
-        file.write(report.page(texts))
-    said = f"{plural(report.clusters, 'cluster')} of {plural(report.documents, 'document')}"
-    answer(opts, {"clusters": report.clusters, "documents": report.documents}, said=said)
+        texts = {url: " ".join(each.text[: 2 * report.LONGEST].split()) for url, each in found if url in wanted}
+        file.write(made.page(texts))
+    said = f"{plural(made.clusters, 'cluster')} of {plural(made.documents, 'document')}"
+    answer(opts, {"clusters": made.clusters, "documents": made.documents}, said=said)
 
 
 # Changes
@@ -127,15 +126,15 @@ def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
     crawl that finished and left out no pages.
     """
     with held(with_store(opts, settings)) as store:
-        run = last_crawl(store)
-        found = list(changes(store, run)) if run else []
-    found.sort(key=lambda change: (KINDS.index(change.kind), change.url))
-    lines = [*map(_change_line, found), in_words(counted(found, KINDS))]
-    said = f"{NOT_FULL}." if run and kinds_of(run) != KINDS else ""
+        run = report.last_crawl(store)
+        found = list(report.changes(store, run)) if run else []
+    found.sort(key=lambda change: (report.KINDS.index(change.kind), change.url))
+    lines = [*map(_change_line, found), report.in_words(report.counted(found, report.KINDS))]
+    said = f"{report.NOT_FULL}." if run and report.kinds_of(run) != report.KINDS else ""
     answer(opts, [change._asdict() for change in found], lines, said)
 
 
-def _change_line(change: Change) -> str:
+def _change_line(change: report.Change) -> str:
     former = f"  (before: {change.former_url})" if change.former_url else ""
     resemblance = "" if change.resemblance is None else change.resemblance
     return f"{change.kind:7}  {resemblance:6}  {change.url}{former}"

@@ -6,8 +6,8 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ from ..settings import Check, Config, ConfigError, checking, number, seconds
 from ..stats import plural
 from ..store import Store, StoreError, check_kind, is_server, open_store
 from ..text.urls import canonical_url
-from . import shown
+from . import answer, shown
 
 T = TypeVar("T")
 SHOWN = 10  # unreadable rows that are reported one by one
@@ -96,11 +96,9 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings, *, exists: bool
     return replace(config, store=store)
 
 
-@contextmanager
-def held(config: Config) -> Iterator[Store]:
+def held(config: Config) -> closing[Store]:
     """Open a store for reading, whatever detectors made it."""
-    with closing(open_store(config.store, (), namespace=config.namespace, run=None)) as store:
-        yield store
+    return closing(open_store(config.store, (), namespace=config.namespace, run=None))
 
 
 # Pages
@@ -135,9 +133,11 @@ def documents_of(feeds: Sequence[str], config: Config) -> Iterator[tuple[str, Do
 
 
 def add_feeds(parser: argparse.ArgumentParser) -> None:
+    """Add feeds, and the fields of their rows."""
     kinds = ".jsonl, .json (an array), .csv, .tsv, .parquet, .warc or .wet, each also gzipped (.gz)"
     text = f"feeds of one format: {kinds}; or - for JSON lines from standard input"
     parser.add_argument("feeds", nargs="+", metavar="IN", help=text)
+    add_fields(parser)
 
 
 def add_fields(parser: argparse.ArgumentParser) -> None:
@@ -173,9 +173,11 @@ class BadRows:
         if self.count <= SHOWN:
             tqdm.write(shown(f"{place}: {why}"), file=sys.stderr)
 
-    def summary(self) -> str:
-        """Return the end of a summary line; "" if all could be read."""
-        return f", {plural(self.count, 'unreadable row')} left out" if self.count else ""
+    def answer(self, opts: argparse.Namespace, outcome: Mapping[str, Any], said: str) -> int:
+        """Print what came of feeds, and how much could not be read. Return the exit code."""
+        said += f", {plural(self.count, 'unreadable row')} left out" if self.count else ""
+        answer(opts, {**outcome, "bad_rows": self.count}, said=said)
+        return int(self.count > 0)
 
 
 class Documents:

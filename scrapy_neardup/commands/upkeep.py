@@ -85,12 +85,8 @@ MUCH = 100  # once one in so many documents is forgotten, their space is given b
 def add_forget(parser: argparse.ArgumentParser) -> None:
     add = parser.add_mutually_exclusive_group(required=True).add_argument
     add("url", nargs="?", metavar="URL", help="a URL and, if it is the URL of an original, its document")
-    add(
-        "--host",
-        type=host_name,
-        metavar="H",
-        help="all URLs, documents and rules of a host, named with or without port",
-    )
+    text = "all URLs, documents and rules of a host, named with or without port"
+    add("--host", type=host_name, metavar="H", help=text)
     add("--run", metavar="R", help="everything that a run added; `scrapy neardup stats --runs` lists the ids")
     add("--before", type=duration, metavar="D", help="documents not seen for a duration such as '90 days'")
     parser.add_argument("--dry-run", action="store_true", help="count, but forget nothing")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scrapy import Request
 
     from ..deduplicator import Claim
-    from ..mirrors.advice import Advice
+    from ..mirrors import Advice
 
 item_judged = object()
 """The signal of each item, sent before the item is dropped or passes on. Its arguments are `item`, `document` (None

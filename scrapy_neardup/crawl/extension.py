@@ -24,7 +24,7 @@ from twisted.internet.task import LoopingCall
 
 from ..deduplicator import Claim, Deduplicator
 from ..document import Document
-from ..report.changes import FULL, NOT_FULL, changes, counted, in_words, kinds_of
+from ..report import FULL, NOT_FULL, changes, counted, in_words, kinds_of
 from ..settings import Config, ConfigError
 from ..stats import CHANGES, PREFIX, Stat, plural, summary
 from ..store import StoreError

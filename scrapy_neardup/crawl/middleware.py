@@ -11,7 +11,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.internet import error as twisted_error
 
-from ..mirrors.advice import REDIRECT, STOP, Advice, Mirrors
+from ..mirrors import REDIRECT, STOP, Advice, Mirrors
 from . import request_skipped, tickets
 from .extension import NearDup
 

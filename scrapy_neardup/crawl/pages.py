@@ -25,7 +25,7 @@ from scrapy.utils.datatypes import LocalCache
 
 from ..document import Document, Tree
 from ..facts import Clock
-from ..fingerprints.simhash import layout
+from ..fingerprints.hashes import layout
 from ..items import Fetch
 from ..signature import Signature
 from ..text.html import canonical_links, elements, has_long_tag, parse

@@ -26,7 +26,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
 
 from ..fingerprints.hashes import hash_text
-from ..mirrors.advice import SKIP, Advice
+from ..mirrors import SKIP, Advice
 from ..signature import Signature
 from ..text.urls import canonical_url, host, is_private
 

@@ -17,10 +17,9 @@ from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
-from ..detectors import Detector
-from ..detectors.detector import is_heavy
-from ..detectors.processes import ProcessError, Processes, check_can_be_sent
+from ..detectors import Detector, is_heavy
 from ..document import Document
+from ..processes import ProcessError, Processes, check_can_be_sent
 from ..text.html import BUILTIN, Extract, Page, build_reader
 from ..text.html import is_heavy as is_heavy_extractor
 

@@ -1,7 +1,6 @@
 """Read several feeds as one, and write their rows.
 
-What can't be read is told with its place, and the rest is read. To add a format, write a subclass of `Feed`, and add it
-to `KINDS`.
+What can't be read is told with its place, and the rest is read.
 """
 
 from __future__ import annotations
@@ -9,20 +8,33 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, NamedTuple
 
-from .feed import STREAM, UNREADABLE, BrokenError, Feed, FeedError, Row, check_name, has_ending, reading, writing
-from .formats import Csv, JsonArray, JsonLines, Parquet, Warc, json_text, parse_object
+from ..files import STREAM, FeedError, check_name, has_ending, reading, writing
+from .formats import KINDS, UNREADABLE, BrokenError, Feed, JsonLines, Parquet, Warc, json_text
 
-__all__ = [
-    "FORMATS", "Feed", "FeedError", "Feeds", "Row", "json_text", "parse_object", "row_id", "writing", "writing_rows",
-]  # fmt: skip
+__all__ = ["FORMATS", "Feed", "FeedError", "Feeds", "Row", "json_text", "row_id", "writing", "writing_rows"]
 
-KINDS: tuple[type[Feed], ...] = (JsonLines, JsonArray, Csv, Parquet, Warc)
 FORMATS = JsonLines.endings
 
-Bad: TypeAlias = Callable[[str, str], object]
-"""A function that is called with the place of what can't be read, and the reason."""
+
+class Row(NamedTuple):
+    """A row of a feed."""
+
+    number: int  # counted from 1 over all feeds together
+    data: dict[str, Any]
+    place: str  # the file and the place in it, for messages
+    raw: Any = None  # the row as its file has it, for a file of the same format; None if the format has no such thing
+
+    def field(self, name: str) -> Any:
+        """Return a field. Raise FeedError without it."""
+        if name not in self.data:
+            raise FeedError(f"{self.place}: there is no field {name!r}")
+        return self.data[name]
+
+
+def _raise(place: str, why: str) -> None:
+    raise FeedError(f"{place}: {why}")
 
 
 class Feeds:
@@ -46,9 +58,10 @@ class Feeds:
         is_open = self._file and not self._file.closed and self._file.seekable()
         return self._before + (self._file.tell() if is_open and self._file else 0)
 
-    def rows(self, bad: Bad | None = None) -> Iterator[Row]:
-        """Yield the rows. Call `bad` with what can't be read. Raise FeedError without `bad`, or if all of it is bad."""
-        bad, good = bad or _raise, 0
+    def rows(self, bad: Callable[[str, str], object] = _raise) -> Iterator[Row]:
+        """Yield the rows. Call `bad` with the place of what can't be read, and the reason. Raise FeedError without it,
+        or if no row can be read."""
+        good = 0
         for path in self.paths:
             place = path
             try:
@@ -88,15 +101,7 @@ def writing_rows(path: str, feeds: Feeds) -> Iterator[Callable[[Row], object]]:
 
 def row_id(row: Row, id_field: str | None, url_field: str) -> Any:
     """Return the field `id_field` of a row; if that is None, its URL or number. Raise FeedError without the field."""
-    if id_field is None:
-        return row.data.get(url_field) or row.number
-    if id_field not in row.data:
-        raise FeedError(f"{row.place}: there is no id field {id_field!r}")
-    return row.data[id_field]
-
-
-def _raise(place: str, why: str) -> None:
-    raise FeedError(f"{place}: {why}")
+    return row.data.get(url_field) or row.number if id_field is None else row.field(id_field)
 
 
 def _kind(path: str) -> type[Feed]:

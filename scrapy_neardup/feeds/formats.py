@@ -1,4 +1,7 @@
-"""Feeds of JSON lines, JSON arrays, CSV or TSV, Parquet, and WARC or WET."""
+"""Feeds of JSON lines, JSON arrays, CSV or TSV, Parquet, and WARC or WET.
+
+To add a format, write a subclass of `Feed`, and add it to `KINDS`.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,81 @@ import csv
 import gzip
 import json
 import re
+import zlib
+from abc import ABC, abstractmethod
 from codecs import BOM_UTF8, getincrementaldecoder, getwriter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any, ClassVar, TypeAlias, TypeVar
 
-from .feed import LARGEST, BrokenError, Feed, FeedError, Found, has_ending, is_gzipped, reading
+from ..files import FeedError, has_ending, is_gzipped, reading
+
+LARGEST = 1 << 28  # the maximum bytes of a row
+
+
+class BrokenError(Exception):
+    """The rest of a feed can't be read. The message gives the reason."""
+
+
+UNREADABLE = (BrokenError, OSError, EOFError, zlib.error)
+
+T = TypeVar("T")
+Found: TypeAlias = tuple[int, dict[str, Any] | ValueError, Any]
+"""The number of a row in its file, the row or the reason why it can't be read, and the row as the file has it."""
+
+
+@dataclass
+class Feed(ABC):
+    """An open file of rows, which is either read or written."""
+
+    file: IO[bytes]
+    path: str
+    sources: Sequence[str] = ()  # the feeds whose rows are written
+
+    name: ClassVar[str]  # in messages
+    endings: ClassVar[tuple[str, ...]]  # of file names, in lower case; .gz may follow
+    unit: ClassVar[str] = "row"  # what the number of a row counts
+    is_packed_whole: ClassVar[bool] = True  # False if it packs each row of a file whose name ends in .gz
+    settings: ClassVar[Mapping[str, Any]] = {}  # that the rows of this format require
+
+    @abstractmethod
+    def rows(self) -> Iterator[Found]:
+        """Yield the rows, and also what is no valid row. Raise an error of UNREADABLE if the rest can't be read."""
+
+    @abstractmethod
+    def write(self, data: Mapping[str, Any], raw: Any = None) -> None:
+        """Write a row. `raw` is the row as a file of the same format has it."""
+
+    def close(self) -> None:  # noqa: B027 - most formats write nothing behind the last row
+        """End a file that is written."""
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of the file. Raise BrokenError for a line that is too long for memory."""
+        while line := self.file.readline(LARGEST):
+            if len(line) == LARGEST:
+                raise BrokenError(f"a line of over {LARGEST} bytes")
+            yield line
+
+
+def _tried(parse: Callable[..., T], *given: Any) -> T | ValueError:
+    """Return a row or its parts, or the reason why it can't be read."""
+    try:
+        return parse(*given)
+    except ValueError as error:
+        return error
+
 
 # JSON
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    r"""Return a value as JSON, with all characters unescaped, except that a lone surrogate is written as `\ud800`.
+    r"""Return a value as JSON, with all characters unescaped but lone surrogates (`\ud800`), which no encoding accepts.
 
-    URLs from JSON may contain lone surrogates, which no encoding accepts. Values of unknown types are written as their
-    `str`, and NaN and infinite numbers as null.
+    Values of unknown types are written as their `str`, and NaN and infinite numbers as null.
     """
     dump = partial(json.dumps, ensure_ascii=False, default=str, indent=indent)
     try:
@@ -44,7 +104,8 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise ValueError("no JSON: too deep") from error
 
 
-def _checked(data: Any) -> dict[str, Any]:
+def _checked(data: Any, raw: str = "") -> dict[str, Any]:
+    raw.encode()  # fails for bytes that were no UTF-8
     if not isinstance(data, dict):
         raise ValueError(f"a JSON {type(data).__name__}; allowed is an object")
     return data
@@ -59,10 +120,7 @@ class JsonLines(Feed):
     def rows(self) -> Iterator[Found]:
         for number, line in enumerate(self.lines(), 1):
             if raw := line.strip().removeprefix(BOM_UTF8):
-                try:
-                    yield number, parse_object(raw), raw
-                except ValueError as error:
-                    yield number, error, None
+                yield number, _tried(parse_object, raw), raw
 
     def write(self, data: Mapping[str, Any], raw: bytes | None = None) -> None:
         self.file.write((raw or json_text(data).encode()) + b"\n")
@@ -85,24 +143,20 @@ class JsonArray(Feed):
         while True:
             between = _BETWEEN.match(text, at)
             at = between.end() if between else at
-            data, end, fault = None, len(text), "the file ends before the object"
             try:
-                data, end = parse(text, at)
+                (data, end), fault = parse(text, at), ""
             except (ValueError, RecursionError) as error:
-                fault = str(error)
+                end, fault = len(text), str(error)
             if end == len(text) and len(text) - at < MOST and (more := self.file.read(max(CHUNK, len(text) - at))):
                 text, at = text[at:] + decode(more), 0
             elif at == len(text):
                 return
-            elif data is None:
+            elif fault:
                 raise BrokenError(f"no JSON: {fault.partition(': line')[0]}")
             else:
                 number += 1
                 raw, at = text[at:end], end
-                try:
-                    yield number, _checked(data), raw.encode()
-                except ValueError as error:  # also for bytes that were no UTF-8
-                    yield number, error, None
+                yield number, _tried(_checked, data, raw), raw.encode(errors="surrogateescape")
 
     def write(self, data: Mapping[str, Any], raw: bytes | None = None) -> None:
         self.file.write(self._before + (raw or json_text(data).encode()))
@@ -166,12 +220,14 @@ ROWS = 16  # rows to read at a time; a file of some kilobytes can have rows of m
 GROUP = 1 << 25  # bytes after which a row group is written
 
 
+@dataclass
 class Parquet(Feed):
     """A table of typed columns. A row as the file has it is a batch, and a place in it."""
 
     name, endings = "Parquet", (".parquet",)
-    _writer: Any = None
     _batch: Any = None
+    _places: list[int] = field(default_factory=list)  # of its rows that are written
+    _tables: list[Any] = field(default_factory=list)
 
     def rows(self) -> Iterator[Found]:
         number = 0
@@ -183,9 +239,14 @@ class Parquet(Feed):
                     columns = zip(batch.schema.names, batch.columns, strict=True)
                     yield number, {name: _value(pa, column[place]) for name, column in columns}, (batch, place)
 
+    @cached_property
+    def _writer(self) -> Any:
+        with _arrow(self.path) as pa, reading(self.sources[0]) as (_, file):
+            return pa.parquet.ParquetWriter(self.file, pa.parquet.read_schema(file))
+
     def write(self, data: Mapping[str, Any], raw: Any = None) -> None:
         batch, place = raw
-        if self._writer is None or batch is not self._batch:
+        if batch is not self._batch:
             self._copy()
             self._batch = batch
         self._places.append(place)
@@ -197,16 +258,11 @@ class Parquet(Feed):
     def _copy(self, *, is_last: bool = False) -> None:
         """Copy the rows of a batch that are written. Write all copies to the file if they are large."""
         with _arrow(self.path) as pa:
-            if self._writer is None:  # with the columns of the first feed
-                with reading(self.sources[0]) as (_, file):
-                    self._schema = pa.parquet.read_schema(file)
-                self._writer = pa.parquet.ParquetWriter(self.file, self._schema)
-                self._tables, self._places = list[Any](), list[int]()
             if self._places:
                 self._tables.append(pa.Table.from_batches([self._batch.take(pa.array(self._places))]))
                 self._places = []
             if self._tables and (is_last or sum(table.nbytes for table in self._tables) > GROUP):
-                self._writer.write_table(pa.concat_tables(self._tables).cast(self._schema))
+                self._writer.write_table(pa.concat_tables(self._tables).cast(self._writer.schema))
                 self._tables = []
 
 
@@ -239,7 +295,6 @@ def _arrow(path: str) -> Iterator[Any]:
 _BEGIN = re.compile(rb"WARC/1\.[01]\s*")
 _BLANK = re.compile(rb"\r?\n\r?\n")
 _SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[^\n]{0,99}\n")
-_SNIFFED = 5000  # bytes by which Scrapy recognizes the type of a response without Content-Type
 
 
 class Warc(Feed):
@@ -255,17 +310,16 @@ class Warc(Feed):
     }
 
     def rows(self) -> Iterator[Found]:
-        number, record, lines = 0, b"", iter(lambda: self.file.readline(LARGEST), b"")
-        for line in lines:
-            is_lost = not record and number > 0  # behind what is no record, up to the next
-            if line.strip() and not (is_lost and not _BEGIN.fullmatch(line)):
-                number, record = number + 1, b""
-                try:
-                    head, content = self._record(line)
-                    record = b"".join([*head, b"\r\n", content])
-                    yield number, self._row(head, content), record
-                except ValueError as error:
-                    yield number, error, None
+        number, is_lost = 0, False  # is_lost: behind what is no record, up to the next
+        for line in iter(lambda: self.file.readline(LARGEST), b""):
+            if line.strip() and (_BEGIN.fullmatch(line) or not is_lost):
+                number += 1
+                found = _tried(self._record, line)
+                if is_lost := isinstance(found, ValueError):
+                    yield number, found, None
+                else:
+                    head, content = found
+                    yield number, _tried(self._row, head, content), b"".join([*head, b"\r\n", content])
 
     def write(self, data: Mapping[str, Any], raw: bytes = b"") -> None:
         record = raw + b"\r\n\r\n"
@@ -313,10 +367,9 @@ class Warc(Feed):
             response: Any = self._unpacking.process_response(Request(url), Response(url, headers=headers, body=body))
         except Exception as error:  # of any of the packages that unpack
             raise ValueError(f"its content can't be unpacked: {error}") from error
-        kind = responsetypes.from_args(headers=response.headers, body=response.body[:_SNIFFED])
-        if not response.body or not issubclass(kind, HtmlResponse):
-            return None
-        return HtmlResponse(url, headers=response.headers, body=response.body).text
+        kind = responsetypes.from_args(headers=response.headers, body=response.body)
+        page = kind(url, headers=response.headers, body=response.body)
+        return page.text if page.body and isinstance(page, HtmlResponse) else None
 
     @cached_property
     def _unpacking(self) -> Any:
@@ -343,3 +396,6 @@ def _joined(body: bytes) -> bytes:
         parts.append(body[found.end() : at])
         at += 2
     return b"".join(parts) or body
+
+
+KINDS: tuple[type[Feed], ...] = (JsonLines, JsonArray, Csv, Parquet, Warc)

@@ -16,9 +16,8 @@ import mmh3
 
 from ..document import Document
 from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
-from ..fingerprints import shingles
-from ..fingerprints.shingles import Sketch
-from ..fingerprints.simhash import hamming
+from ..fingerprints.hashes import hamming
+from ..fingerprints.record import Sketch, containment, missing_figures, resemblance
 from ..hosts import Finding, judge
 from ..settings import Config
 from ..signature import Evidence, Signature
@@ -55,14 +54,14 @@ def compare(a: Sketch, b: Sketch) -> Comparison:
     shorter, longer = sorted((a.tokens, b.tokens))
     if not shorter:
         return Comparison(0.0, 0.0, float("inf") if longer else 1.0, 0, 0, 0.0)
-    shared = shingles.resemblance(a, b)
+    shared = resemblance(a, b)
     return Comparison(
         resemblance=shared,
-        containment=shingles.containment(a, b, shared),
+        containment=containment(a, b, shared),
         length_ratio=longer / shorter,
         tokens=shorter,
         figures=min(a.figures, b.figures),
-        missing_figures=shingles.missing_figures(a, b),
+        missing_figures=missing_figures(a, b),
     )
 
 

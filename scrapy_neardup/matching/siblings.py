@@ -26,8 +26,8 @@ import numpy.typing as npt
 
 from ..document import Document
 from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
-from ..fingerprints.hashes import shingle_hashes
-from ..fingerprints.shingles import BINS, WIDTH, Codes, Sketch, minima, missing_figures, overlap, places, resemblance
+from ..fingerprints.hashes import minima, places, shingle_hashes
+from ..fingerprints.record import BINS, WIDTH, Codes, Sketch, missing_figures, overlap, resemblance
 from ..signature import Signature
 from ..text.main_text import squeeze
 from ..text.tokens import marks, tokenize

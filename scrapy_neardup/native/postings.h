@@ -1,4 +1,4 @@
-/* Find rows in a sorted array of entries. An entry is a posting of 36 bits and a slot of 28: see index/row_index.py. */
+/* Find rows in a sorted array of entries. An entry is a posting of 36 bits and a slot of 28: see row_index.py. */
 
 enum { SLOT_BITS = 28, BLOCK_BITS = 16, BLOCKS = 4, REST_BITS = 45, CROWD = 1024 };
 

@@ -189,7 +189,7 @@ static void spill(uint64_t sums[8], uint64_t ones[64])
     memset(sums, 0, 8 * sizeof(uint64_t));
 }
 
-/* simhash.simhash_counted */
+/* hashes.simhash */
 static uint64_t simhash(uint32_t distinct, const Scratch *s)
 {
     const uint64_t each_byte = UINT64_C(0x0101010101010101);
@@ -213,7 +213,7 @@ static uint64_t simhash(uint32_t distinct, const Scratch *s)
     return made;
 }
 
-/* imatch.Terms.among, for one hash */
+/* hashes.Terms.among, for one hash */
 static int is_term(uint64_t hash, const Wanted *wanted)
 {
     uint32_t range[2];
@@ -224,7 +224,7 @@ static int is_term(uint64_t hash, const Wanted *wanted)
     return 0;
 }
 
-/* imatch.imatch. Write no key if there are too few terms. */
+/* hashes.imatch. Write no key if there are too few terms. */
 static void imatch(uint32_t distinct, const Wanted *wanted, const Scratch *s, uint64_t *keys)
 {
     uint64_t sums[1 + LEXICONS] = {0}, terms = 0, lexicons = (uint64_t)wanted->digests;
@@ -245,7 +245,7 @@ static void keep_least(uint64_t *least, uint64_t hash)
     *least = *least && *least < hash ? *least : hash;
 }
 
-/* hashes.shingles and shingles.minima, for the codes and for the keys. Return the number of distinct shingles. */
+/* hashes.shingles and hashes.minima, for the codes and for the keys. Return the number of distinct shingles. */
 static uint32_t shingles(uint32_t tokens, uint32_t mask, uint64_t *bins, uint64_t *smallest, Scratch *s)
 {
     uint32_t width = tokens < WIDTH ? tokens : WIDTH, distinct = 0;
@@ -268,7 +268,7 @@ static uint32_t shingles(uint32_t tokens, uint32_t mask, uint64_t *bins, uint64_
     return distinct;
 }
 
-/* shingles.super_shingles */
+/* hashes.super_shingles */
 static void super_shingles(const uint64_t *smallest, uint64_t *keys)
 {
     uint64_t full[BANDS * ROWS];
@@ -396,7 +396,7 @@ static PyObject *sign(PyObject *module, PyObject *args)
     return made;
 }
 
-/* shingles.overlap: overlap(a, b) */
+/* record.overlap: overlap(a, b) */
 static PyObject *overlap(PyObject *module, PyObject *args)
 {
     const unsigned char *a, *b;

@@ -30,9 +30,9 @@ import numpy.typing as npt
 
 from ..document import Document
 from ..fingerprints.hashes import hash_text
-from ..index.kinds import Inverted, Unions
 from ..text.tokens import SCHEME as TOKENS
 from ..text.tokens import normalize, tokenize
+from . import Inverted, Unions
 
 LANGUAGES = ("en", "zh")
 THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md explains this value
@@ -102,7 +102,7 @@ def builtin() -> Concepts:
     """Return the built-in concepts, English and simplified Chinese. They are stored merged at the default threshold."""
     folder = resources.files(__package__).joinpath("synonyms")
     names: dict[str, str] = {}
-    for language in ("en", "zh"):  # no term is in both
+    for language in LANGUAGES:  # no term is in two
         for line in gzip.decompress(folder.joinpath(f"{language}.txt.gz").read_bytes()).decode().splitlines():
             name, *others = line.split("\t")
             names.update(dict.fromkeys(others, name))

@@ -13,8 +13,8 @@ from itertools import combinations, pairwise
 from typing import Any, TypeVar
 
 from ..document import Document
-from ..index.kinds import Inverted
 from ..text.tokens import normalize
+from . import Inverted
 
 LENGTH = 5
 TOLERANCE = 2

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..document import Document
-from ..index.kinds import Unions
 from ..text.tokens import tokenize
+from . import Unions
 
 STEPS = 1000  # training steps, as in the paper for 50 to 100 pages
 STEPS_A_DOCUMENT = 10  # training steps for each document of a larger batch

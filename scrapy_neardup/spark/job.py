@@ -18,15 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages call it
 
 from ..deduplicator import Deduplicator
-from ..detectors.detector import build_detectors
-from ..detectors.processes import Signer
+from ..detectors import build_detectors
 from ..document import Document
-from ..feeds import FORMATS, FeedError, Row, json_text, parse_object, row_id
+from ..feeds import FORMATS, FeedError, Row, json_text, row_id
+from ..feeds.formats import parse_object
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
-from ..index.kinds import NEWEST, Equal, Near
-from ..index.row_index import BLOCK_BITS, flips, most_flips
 from ..matching.matcher import Rule, compare
+from ..processes import Signer
+from ..row_index import BLOCK_BITS, NEWEST, Equal, Near, flips, most_flips
 from ..settings import Config, ConfigError
 from ..signature import Signature
 from ..store import open_store

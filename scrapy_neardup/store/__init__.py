@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from types import ModuleType
 
-from ..detectors.detector import Detector
+from ..detectors import Detector
 from .interface import Backend, Selection, StoreError
 from .local import database
 from .local.memory import MemoryBackend

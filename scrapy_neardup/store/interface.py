@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ..detectors.detector import Detector
 from ..fingerprints.record import SIMHASH
-from ..index.kinds import NEWEST, Equal, Index, Near
+from ..row_index import NEWEST, Equal, Index, Near
 from ..signature import Signature
 from .records import DOCUMENT, Postings, Record
+
+if TYPE_CHECKING:
+    from ..detectors import Detector
 
 
 class StoreError(Exception):

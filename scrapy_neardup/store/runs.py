@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
-from ..fingerprints import shingles
+from ..fingerprints.record import SKETCH
 from ..hosts import Row as Trial
 from ..signature import Signature, Visit
 from ..text import tokens
@@ -117,7 +117,7 @@ class Session:
         before: Any = next(map(self.load, self._backend.get([MADE])), None)
         if before is None and self.runs:
             raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
-        made = {"sketch": shingles.SCHEME, "tokens": tokens.SCHEME, **self._schemes}
+        made = {"sketch": SKETCH, "tokens": tokens.SCHEME, **self._schemes}
         try:
             self.made = records.merged(records.merged(before, made), schemes)
         except ValueError as error:

@@ -28,11 +28,11 @@ from contextlib import suppress
 from typing import Any, cast
 from weakref import WeakSet, WeakValueDictionary
 
-from ..detectors.detector import Detector
+from ..detectors import Detector
 from ..fingerprints.hashes import hash_text
 from ..hosts import Counters, Hosts
 from ..hosts import Row as Trial
-from ..index.row_index import sharing
+from ..row_index import sharing
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
 from . import records

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...index.kinds import NEWEST
-from ...index.row_index import Places, RowIndex, keep_nearest
+from ...row_index import NEWEST, Places, RowIndex, keep_nearest
 from ..interface import Entry, Found, Question, Row
 from ..records import Postings, Record, code, key_at, place
 

@@ -24,10 +24,10 @@ from uuid import uuid4
 import msgpack
 import numpy as np
 
-from ...atomic import replacing
+from ... import row_index
+from ...files import replacing
 from ...fingerprints.record import Head, index_keys
-from ...index import row_index
-from ...index.row_index import Level, Posted, RowIndex, merged_columns
+from ...row_index import Level, Posted, RowIndex, merged_columns
 from ..records import DAMAGE, key_at, load, page_keys, visit_keys
 from .database import Key
 

@@ -28,7 +28,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import unquote
 
-from ...index.row_index import flips, most_flips
+from ...row_index import flips, most_flips
 from .. import named, records
 from ..interface import Entry, Found, Question, Row, StoreError
 from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_at, kind_of, run_of

@@ -21,11 +21,11 @@ from typing import Any, TypeAlias, TypeVar
 
 import cloudpickle
 
-from ..document import Document
-from ..items import item_document
-from ..settings import Config, ConfigError
-from .detector import Detector
-from .detector import Signer as Records
+from .detectors import Detector
+from .detectors import Signer as Records
+from .document import Document
+from .items import item_document
+from .settings import Config, ConfigError
 
 AHEAD = 3  # batches in memory for each process
 _CODE = f"import sys, json; sys.path[:] = json.loads(sys.argv[1]); from {__name__} import _serve; _serve()"

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
-from ..hosts import SHORT, Counterpart
-from ..matching.matcher import Preference
-from ..matching.reviews import Reviews
-from ..settings import Config
-from ..signature import Signature, Visit
-from ..text.urls import canonical_url, host, parts_of, site
+from .hosts import SHORT, Counterpart
+from .matching.matcher import Preference
+from .matching.reviews import Reviews
+from .settings import Config
+from .signature import Signature, Visit
+from .text.urls import canonical_url, host, parts_of, site
 
 if TYPE_CHECKING:
-    from ..store import Store
+    from .store import Store
 
 MAX_COPIES = 1000  # the maximum number of URLs of one document to consider
 MANY = 8  # a text at this many paths is no page's own text, however long it is: it may be a login wall

@@ -1,7 +1,6 @@
-"""I-Match: the digest of the set of a text's lexicon terms, and the lexicons, built-in, random or of one's own.
+"""The lexicons of I-Match, built-in or of one's own: the terms of a text that its digest is made of.
 
-Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection; Kołcz,
-Chowdhury, Alspector 2004, Improved robustness of signature-based near-replica detection via lexicon randomization.
+Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection.
 """
 
 from __future__ import annotations
@@ -17,58 +16,11 @@ from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 
-import numpy as np
+from ..files import writing
 
-from ..atomic import replacing
-from .hashes import MULTIPLIER, Hashes, distinct, mix
-
-_LEAST = np.uint64(5 << 60)  # a randomized lexicon lacks a random 5 of 16 terms
-_FIRST = 15  # bits of a hash that choose its bucket
 MAGIC, COUNT = "scrapy-neardup lexicon 1", "# terms: "
 BAND = (0.5, 0.7)  # the normalized IDF of kept terms, the best of seven bands
 LEAST_DOCUMENTS = 2  # the minimum number of documents with a term, since most of the others are misprints
-
-
-class Terms:
-    """The terms of a lexicon as hashes."""
-
-    def __init__(self, hashes: Hashes) -> None:
-        self.hashes = distinct(hashes)
-        """The hashes, ascending."""
-        buckets = np.arange((1 << _FIRST) + 1, dtype=np.uint64)
-        starts = self.hashes.searchsorted(buckets[:-1] << np.uint64(64 - _FIRST))
-        self.starts = np.append(starts, len(self.hashes)).astype(np.uint32)
-        """For each value of the first 15 bits of a hash, the place of the first such term; then their number."""
-
-    def among(self, rows: Hashes) -> Hashes:
-        """Return those rows of shape (n, 2) that have the hash of a term in their first column."""
-        if not len(self.hashes):
-            return rows[:0]
-        nearest = self.hashes.take(self.hashes.searchsorted(rows[:, 0]), mode="clip")
-        found: Hashes = rows[nearest == rows[:, 0]]
-        return found
-
-
-NO_TERMS = Terms(np.zeros(0, np.uint64))
-
-
-def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
-    """Return 1 + `lexicons` digests of 64 bits, given 128-bit hashes of shape (n, 2) of the distinct lexicon terms.
-
-    The first digest is the sum of the mixed hashes of all terms, which depends on no order. Each other digest is
-    computed in the same way over a randomized lexicon, which lacks a random 5/16 of the terms. The second 64 bits of a
-    term select the lexicons that lack it, so a lexicon needs no memory and is equal on every machine. No terms give ().
-
-    Chowdhury et al. 2002, section 3 (the digest); Kołcz et al. 2004, section 4 (randomized lexicons).
-    """
-    if not len(terms):
-        return ()
-    salts = np.arange(lexicons + 1, dtype=np.uint64)[:, None] * MULTIPLIER
-    kept = (mix(terms[:, 1] ^ salts) >= _LEAST) | (salts == 0)  # the first lexicon has all terms
-    return tuple(np.where(kept, mix(terms[:, 0] * MULTIPLIER), np.uint64(0)).sum(axis=1, dtype=np.uint64).tolist())
-
-
-# Lexicons
 
 
 @dataclass(frozen=True)
@@ -100,14 +52,14 @@ class Lexicon:
         return cls(_terms(Path(path).read_bytes(), str(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the lexicon to a file, gzipped if its name ends in .gz. Equal lexicons give equal bytes.
+        """Write the lexicon to a file, gzipped if its name ends in .gz. Equal lexicons give equal bytes."""
+        with writing(os.fspath(path)) as file:
+            file.write(self.encoded())
 
-        The file is UTF-8: a line with `MAGIC`, one with the number of terms, then the terms, one a line, in the order
-        of code points.
-        """
-        data = "".join(f"{line}\n" for line in [MAGIC, f"{COUNT}{len(self.terms)}", *sorted(self.terms)]).encode()
-        with replacing(path) as part:
-            Path(part).write_bytes(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
+    def encoded(self) -> bytes:
+        """Return the content of a file: UTF-8, lines with `MAGIC`, the number of terms, and the terms in order."""
+        lines = [MAGIC, f"{COUNT}{len(self.terms)}", *sorted(self.terms)]
+        return "".join(f"{line}\n" for line in lines).encode()
 
 
 def normalized_idf(count: int, documents: int) -> float:

@@ -1,5 +1,7 @@
 """Find rows by their postings: in sorted arrays of integers, the newest rows in dictionaries. No I/O.
 
+Detectors name the kind of their look-up: `Equal` or `Near` of these postings, or an `Index` of their own.
+
 An entry of an array is one integer: a posting in its first 36 bits, and the slot of a row in the other 28. A posting is
 35 bits of a key, or 33 bits of a SimHash turned to one of its four blocks, after a bit and the number of the block. So
 a look-up is a range of integers: for a key, all entries that begin with its 35 bits; for a near SimHash, all that begin
@@ -24,13 +26,12 @@ from itertools import combinations
 from operator import itemgetter
 from pathlib import Path
 from struct import Struct
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import native
-from .kinds import NEWEST
+from . import native
 
 Integers: TypeAlias = npt.NDArray[np.uint64]
 Posted: TypeAlias = tuple[int, "array[int]", int | None]
@@ -49,6 +50,46 @@ STEP = 1 << 17  # entries to merge at a time
 _NEAR = 1 << 63
 _HIT = Struct("=4Q")
 _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
+
+NEWEST = 16  # the maximum number of documents for one fingerprint; if more have it, they share only a set phrase
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Equal:
+    """A lookup that finds documents in the store by equal fingerprints."""
+
+    newest: int = NEWEST
+    """The maximum number of documents for one fingerprint. If more documents have it, the newest are returned.
+
+    A fingerprint that very many documents share proves little.
+    """
+
+
+@dataclass(frozen=True)
+class Near:
+    """A lookup that finds documents in the store by Hamming distance. Only the detector `simhash` may use it."""
+
+    distance: int
+    """The maximum number of differing bits."""
+
+
+class Index(Protocol[T]):
+    """A detector's own index in RAM. When a store is opened, it adds its documents to the index.
+
+    An index maps 64-bit fingerprints to documents. A document may have several fingerprints. Documents are compared by
+    identity.
+    """
+
+    def add(self, fingerprints: Sequence[int], document: T) -> None:
+        """Add a document under its fingerprints. A document without fingerprints is never found."""
+
+    def remove(self, fingerprints: Sequence[int], document: T) -> None:
+        """Remove a document, given its fingerprints."""
+
+    def find(self, fingerprints: Sequence[int]) -> Iterable[T]:
+        """Return each document that has any of the fingerprints, once."""
 
 
 @dataclass(eq=False)

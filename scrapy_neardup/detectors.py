@@ -11,18 +11,15 @@ from importlib import import_module
 from inspect import signature
 from operator import index
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, runtime_checkable
+from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
-from ..document import Document
-from ..fingerprints import record
-from ..fingerprints.hashes import hash_tokens
-from ..fingerprints.imatch import Lexicon, Terms, builtin
-from ..fingerprints.record import BANDS, ROWS, SIMHASH, Wanted
-from ..index.kinds import Equal, Near
-from ..settings import Config, ConfigError, detector_name
-
-if TYPE_CHECKING:
-    from ..index.kinds import Index
+from .document import Document
+from .fingerprints import record
+from .fingerprints.hashes import Terms, hash_tokens
+from .fingerprints.lexicon import Lexicon, builtin
+from .fingerprints.record import BANDS, ROWS, SIMHASH, Wanted
+from .row_index import Equal, Index, Near
+from .settings import Config, ConfigError, detector_name
 
 
 def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]:

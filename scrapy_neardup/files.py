@@ -1,0 +1,118 @@
+"""Open files, plain or gzipped. A written file appears under its name only when it is complete.
+
+`-` is standard input and output.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, cast
+from uuid import uuid4
+
+STREAM = "-"
+_BUFFER = 1 << 18  # bytes, enough for two typical rows of some thousand words each
+
+
+class FeedError(ValueError):
+    """A file can't be read or written. The message names the file, the place and the error."""
+
+
+@contextmanager
+def reading(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open a file or standard input. Yield it as it is, and unpacked if it is gzipped."""
+    with ExitStack() as stack:
+        file: Any = sys.stdin.buffer if path == STREAM else stack.enter_context(open(path, "rb", _BUFFER))
+        is_packed = is_gzipped(path) or file.peek(2)[:2] == b"\x1f\x8b"
+        yield file, cast("IO[bytes]", stack.enter_context(gzip.open(file))) if is_packed else file
+
+
+@contextmanager
+def writing(path: str, endings: Sequence[str] = ("",), *, packs: bool = True) -> Iterator[IO[bytes]]:
+    """Open a file for writing, which is packed if it `packs` and its name ends in .gz; or standard output.
+
+    Raise FeedError for another ending than `endings`, or if the file can't be written.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_telling(path))
+        if path == STREAM:
+            stack.callback(sys.stdout.buffer.flush)
+            yield sys.stdout.buffer
+            return
+        check_name(path, endings)
+        file = stack.enter_context(open(stack.enter_context(replacing(path)), "wb", _BUFFER))
+        if packs and is_gzipped(path):  # the header gets the final name, and no time: equal content gives equal bytes
+            file = cast("Any", stack.enter_context(gzip.GzipFile(path, "wb", fileobj=file, mtime=0)))
+        yield file
+
+
+@contextmanager
+def _telling(path: str) -> Iterator[None]:
+    """Convert an OSError in a `with` block that writes a file, except a broken pipe, to a FeedError that names it."""
+    try:
+        yield
+    except BrokenPipeError:  # no file's: nobody reads the output any more
+        raise
+    except OSError as error:
+        raise FeedError(f"{path}: can't be written: {error.strerror or error}") from error
+
+
+def check_name(path: str, endings: Sequence[str]) -> None:
+    """Raise FeedError if the name of a file has none of these endings, which .gz may follow."""
+    if not has_ending(path, endings):
+        each = "each " * (len(endings) > 1)
+        raise FeedError(f"{path}: unknown file format; allowed is {', '.join(endings)}, {each}also with .gz")
+
+
+def has_ending(path: str, endings: Sequence[str]) -> bool:
+    """Return whether the name of a file has one of these endings, which .gz may follow."""
+    return path.lower().removesuffix(".gz").endswith(tuple(endings))
+
+
+def is_gzipped(path: str) -> bool:
+    """Return whether the name of a file says that it is gzipped."""
+    return path.lower().endswith(".gz")
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the name of a temporary file, which replaces `path` on exit and is removed after an error.
+
+    The file is synced to disk before it replaces `path`, since a store may rely on it after a power failure. Each
+    temporary name is unique. If `path` is a symbolic link, its target is replaced. Raise OSError if no
+    file can be created there.
+    """
+    _check_place(path)
+    target = os.path.realpath(path)
+    part = f"{target}.{uuid4().hex[:8]}.part"
+    try:
+        yield part
+        _sync(part, os.O_RDWR)
+        os.replace(part, target)
+    finally:
+        Path(part).unlink(missing_ok=True)
+    with suppress(OSError):  # some network file systems do not support this, and other systems can't open a folder
+        _sync(os.path.dirname(target), os.O_RDONLY)
+
+
+def _sync(path: str, how: int) -> None:
+    handle = os.open(path, how)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _check_place(path: str | os.PathLike[str]) -> None:
+    """Raise OSError if a path is that of a directory, pipe or device, or its folder is missing."""
+    target = os.path.realpath(path)
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if os.path.exists(target) and not os.path.isfile(target):  # replacing a pipe or device would break its readers
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    os.stat(os.path.dirname(target))
