@@ -95,8 +95,7 @@ static int find_key(Search *search, const Probe *asked, Py_ssize_t start, Py_ssi
 /* Add the rows nearest to a SimHash, of those with entries from `start` to `end`. */
 static int find_near(Search *search, const Probe *asked, Py_ssize_t start, Py_ssize_t end)
 {
-    int turn = BLOCK_BITS * (int)(asked->posting >> 61 & 3);
-    uint64_t turned = turn ? asked->simhash << turn | asked->simhash >> (64 - turn) : asked->simhash, far;
+    uint64_t turned = rotated(asked->simhash, BLOCK_BITS * (int)(asked->posting >> 61 & 3)), far;
     uint64_t own = asked->posting >> 61 << 61 | turned >> 31 << SLOT_BITS, slots = (uint64_t)search->slots;
     Py_ssize_t crowd = (Py_ssize_t)(slots >> 14) > CROWD ? (Py_ssize_t)(slots >> 14) : CROWD, begin = search->count;
     Py_ssize_t at = bisect(search->entries, start, end, asked->posting | SLOT);
@@ -138,8 +137,7 @@ static int find_all_near(Search *search, Probe asked)
     int64_t bits = (int64_t)(asked.distance < 64 ? asked.distance : 64) - (BLOCKS - 1);
     int64_t least = bits < 0 ? -1 : bits / BLOCKS, more = bits - BLOCKS * least;
     for (int64_t block = 0; block < BLOCKS; block++) {
-        int turn = BLOCK_BITS * (int)block;
-        uint64_t turned = turn ? asked.simhash << turn | asked.simhash >> (64 - turn) : asked.simhash;
+        uint64_t turned = rotated(asked.simhash, BLOCK_BITS * (int)block);
         uint64_t own = NEAR | (uint64_t)block << 61 | turned >> 31 << SLOT_BITS;
         for (int64_t count = 0; count <= least + (block < more); count++)
             for (uint64_t flip = (UINT64_C(1) << count) - 1; flip >> BLOCK_BITS == 0; flip = next_flip(flip)) {

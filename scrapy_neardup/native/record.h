@@ -57,7 +57,7 @@ static uint64_t mix(uint64_t value)
 
 static uint64_t rotated(uint64_t value, int by)
 {
-    return value << by | value >> (64 - by);
+    return value << by | value >> (-by & 63);
 }
 
 static uint64_t murmur_end(uint64_t value)
