@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -130,8 +131,9 @@ def measured(port: str, kind: str, what: str, settings: dict[str, Any]) -> dict[
     with tempfile.TemporaryDirectory() as folder:
         ours = {**PLUGIN, "NEARDUP_STORE": f"{folder}/store.sqlite", **settings}
         command = [sys.executable, __file__, "--one", json.dumps([port, kind, ours if what == WITH else {}])]
-        made: dict[str, Any] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
-        return made
+        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # an installed plugin is compiled
+        ran = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=env)
+        return dict(json.loads(ran.stdout))
 
 
 @contextmanager
@@ -167,9 +169,7 @@ def main() -> None:
         print(json.dumps(crawl(*options.one)))
         return
     if options.pages <= FIRST:
-        parser.error(
-            f"--pages {options.pages} is not allowed; allowed are more than {FIRST}, from which on it measures"
-        )
+        parser.error(f"--pages {options.pages} is not allowed; allowed are more than {FIRST}, which are not measured")
     settings = dict(setting.split("=", 1) for setting in options.settings)
     found: dict[str, Any] = {kind: {what: [] for what in (WITHOUT, WITH)} for kind in options.kinds}
     with serving(options.pages) as port:
