@@ -1,9 +1,9 @@
 """scrapy-neardup: keep a crawl from fetching and storing the same content twice.
 
-The way of an item: crawl/pipeline, crawl/pages, items, document, detectors, deduplicator, store, matching/matcher,
-crawl/pages, deduplicator, store.
+The way of an item: crawl/pipeline, items, document, detectors, deduplicator, store, matching/matcher, crawl/pipeline,
+deduplicator, store.
 
-The way of a request: crawl/middleware, mirrors, then fetched, skipped or redirected (crawl/tickets).
+The way of a request: crawl/middleware, mirrors, then fetched, skipped or redirected.
 
 docs/architecture.md explains each step.
 """

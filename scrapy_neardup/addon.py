@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from scrapy.settings import BaseSettings
 
-from .crawl.middleware import MirrorMiddleware
-from .crawl.pipeline import ItemOrigins, NearDupPipeline
+from . import ItemOrigins, MirrorMiddleware, NearDupPipeline
 
 FIRST = -1_000_000
 

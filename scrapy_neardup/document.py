@@ -5,26 +5,31 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from lxml import etree
 
 from . import native
 from .fingerprints.hashes import Hashes, hash_tokens, layout, shingles
 from .fingerprints.record import WIDTH, Head, Sketch, Source, Wanted, make
-from .text.html import BUILTIN, Extract, Page, build_reader, looks_like_html
+from .text.html import BUILTIN, Extract, Page, build_reader, elements, looks_like_html
 from .text.tokens import spaced, word_lines
 from .text.urls import host
 
 _WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]")  # its beginning, in text that is spaced
 
 
-class Tree(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Tree:
     """A parsed page."""
 
     html: str
     root: etree._Element
-    layout: int
+
+    @cached_property
+    def layout(self) -> int:
+        """The fingerprint of its layout."""
+        return layout(elements(self.root))
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,14 +146,16 @@ class Record:
 
         `pages` has extracted pages by their HTML.
         """
-        fetch, (url, aliases, loose), read = self._fetch, self._urls(), (pages or {}).get
+        fetch, read = self._fetch, (pages or {}).get
         texts = dict.fromkeys(text for texts in self.texts.values() for text in texts)
         options: Any = {"extractor": self._config.extractor, "tree": fetch.tree}
         parts = [Document.from_field(text, page=read(text), **options) for text in texts]
         text = "\n".join([part.text for part in parts if part.text])
+        is_of_page = canonical_url(self.url) in map(canonical_url, fetch.urls)
+        is_elsewhere = self._is_row or (bool(self.url) and not is_of_page)
+        url, aliases, loose = self._urls(is_elsewhere=is_elsewhere)
         if not text.strip() and not (url and self._is_record()):
             return None
-        is_elsewhere = self._is_row or (bool(self.url) and not self._is_of_page())
         is_alone = is_elsewhere or (fetch.gives_one and bool(fetch.urls))
         page = fetch.tree if fetch.tree and not is_elsewhere else None  # the layout of a list page is not the item's
         title = self.title or next((part.title for part in parts if part.title), "")
@@ -191,7 +193,7 @@ class Record:
         texts = next(iter(self.texts.values()), [])
         return squeeze(facts or self.title or next(iter(texts), ""))[:LABEL].strip() or "an item"
 
-    def _urls(self) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
+    def _urls(self, *, is_elsewhere: bool) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
         """Return the URL of the document, its aliases, and those of these URLs that are loose."""
         own, fetch = self.url, self._fetch
         if self._is_row:
@@ -199,13 +201,9 @@ class Record:
         if not own:
             urls = fetch.urls or ((fetch.place,) if fetch.place else ())
             return next(iter(urls), None), urls[1:], fetch.loose if fetch.gives_one and fetch.urls else frozenset(urls)
-        if not self._is_of_page():
+        if is_elsewhere:
             return own, (), frozenset({own})
         return own, tuple(url for url in fetch.urls if url != own), fetch.loose
-
-    def _is_of_page(self) -> bool:
-        """Return whether the item's own URL is that of its page."""
-        return canonical_url(self.url) in map(canonical_url, self._fetch.urls)
 
     # The own URL and the title
 
@@ -236,8 +234,9 @@ class Record:
         return None
 
     def _joined(self, link: str) -> str:
-        with suppress(ValueError):  # the value need not be a URL
-            return urljoin(self._fetch.place, link) if self._fetch.place else link
+        if self._fetch.place and not link.startswith(("http://", "https://")):
+            with suppress(ValueError):  # the value need not be a URL
+                return urljoin(self._fetch.place, link)
         return link
 
     def _take_title(self, top: dict[str, Any]) -> None:
@@ -305,7 +304,7 @@ class Record:
             if text not in (self.url, self._fetch.place):  # the page says nothing of the item
                 facts[path] = link_fact(text)
                 self.roles.setdefault(path, "link")
-        elif _is_long(text) or ("<" in text and _TEXT.fullmatch(plain(path)) and looks_like_html(text)):
+        elif ("<" in text and _TEXT.fullmatch(plain(path)) and looks_like_html(text)) or _is_long(text):
             self._add_text(path, [text])
         else:
             facts[path] = string_fact(path, text, self._fetch.clock)

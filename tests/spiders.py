@@ -23,8 +23,7 @@ from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.request import fingerprint
 from site_server import article, html
 
-import scrapy_neardup.crawl.pages
-import scrapy_neardup.crawl.tickets
+import scrapy_neardup.crawl.middleware
 import scrapy_neardup.facts
 from scrapy_neardup.crawl.extension import NearDup
 from scrapy_neardup.crawl.workers import pause
@@ -271,7 +270,7 @@ class FewWait(ListSpider):
 
     @classmethod
     def from_crawler(cls, crawler, *args, **kwargs):
-        scrapy_neardup.crawl.tickets.MOST = 3
+        scrapy_neardup.crawl.middleware.MOST = 3
         return super().from_crawler(crawler, *args, **kwargs)
 
 
@@ -280,7 +279,7 @@ class FewLinks(SiteSpider):
 
     @classmethod
     def from_crawler(cls, crawler, *args, **kwargs):
-        scrapy_neardup.crawl.pages.LINKS = 3
+        scrapy_neardup.crawl.middleware.LINKS = 3
         return super().from_crawler(crawler, *args, **kwargs)
 
 

@@ -16,6 +16,7 @@ from scrapy.utils.test import get_crawler
 from scrapy_neardup import Claim, Deduplicator, Document
 from scrapy_neardup.crawl import Adviser
 from scrapy_neardup.crawl.extension import AT_ONCE, NearDup
+from scrapy_neardup.crawl.pipeline import ItemOrigins
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ def neardup(server: Server) -> Iterator[NearDup]:
     crawler = get_crawler(settings_dict={"NEARDUP_STORE": server.address})
     crawler.spider = DefaultSpider.from_crawler(crawler)
     neardup = NearDup.from_crawler(crawler)
-    neardup.pages.connect()
+    neardup.part(ItemOrigins).connect()
     yield neardup
     asyncio.run(neardup.engine_stopped())
 
@@ -94,7 +95,7 @@ class Told(Adviser):
 
 def passes(neardup: NearDup, document: Document) -> None:
     """Have an item pass that the store could not judge."""
-    neardup.pages.take({}).late = document
+    neardup.part(ItemOrigins).take({}).late = document
     neardup.crawler.signals.send_catch_log(signals.item_scraped, item={}, response=None)
 
 
@@ -103,10 +104,10 @@ def test_what_came_while_the_server_was_away_is_taken_in_later(neardup: NearDup,
         server.kill()
         for each in documents()[:30]:
             passes(neardup, each)
-        assert not await neardup.pages.catch_up()
+        assert not await neardup.catch_up()
         server.start()
-        while neardup.pages.late:
-            await neardup.pages.catch_up()
+        while neardup.late:
+            await neardup.catch_up()
             await asyncio.sleep(0.05)
 
     neardup.advisers.append(told := Told())
@@ -125,8 +126,8 @@ def test_late_documents_for_which_the_time_has_not_come_hold_up_no_others(neardu
                 other.claim(each)
             for each in documents()[::2]:
                 passes(neardup, each)
-            while await neardup.pages.catch_up():
+            while await neardup.catch_up():
                 pass
 
     run(work)
-    assert len(neardup.pages.late) == AT_ONCE
+    assert len(neardup.late) == AT_ONCE

@@ -251,7 +251,7 @@ THIN = f"<html><body><div><p>{BODY}</p></div><div id=comments>{'<p>' + text(3, 4
 
 
 def test_text_of_a_page_that_says_more_is_thin() -> None:
-    tree = Tree(THIN, parse(THIN), 0)
+    tree = Tree(THIN, parse(THIN))
     for document in (read({"html": THIN}), item_document({"html": THIN}, Config(), Fetch(tree=tree))):
         assert (document.text, document.thin) == (BODY, True)
     assert read({"body": OTHER, "html": THIN}, fields=["body", "html"]).thin
@@ -558,18 +558,20 @@ WHOLE = "<html><body><div class=story><p>Some text that is long enough to be one
 
 
 @pytest.mark.parametrize(
-    ("item", "layout"),
+    ("item", "is_of_page"),
     [
-        ({"text": "text", "url": "http://a.example/?b=1&a=2#top"}, 7),
-        ({"text": "text"}, 7),
-        ({"text": "text", "url": "http://b.example/"}, 0),
+        ({"text": "text", "url": "http://a.example/?b=1&a=2#top"}, True),
+        ({"text": "text"}, True),
+        ({"text": "text", "url": "http://b.example/"}, False),
     ],
 )
-def test_layout_of_the_response_is_that_of_items_with_its_url(item: dict[str, str], layout: int) -> None:
-    fetch = Fetch(("http://a.example/?a=2&b=1",), tree=Tree("", parse("<p>"), 7), claimed=("http://c.example/",))
+def test_layout_of_the_response_is_that_of_items_with_its_url(item: dict[str, str], is_of_page: bool) -> None:
+    tree = Tree("", parse("<p class=lead>"))
+    fetch = Fetch(("http://a.example/?a=2&b=1",), tree=tree, claimed=("http://c.example/",))
     made = item_document(item, Config(), fetch)
     assert made is not None
-    assert (made.layout, bool(made.claimed)) == (layout, bool(layout))
+    assert (made.layout, bool(made.claimed)) == (tree.layout if is_of_page else 0, is_of_page)
+    assert tree.layout
 
 
 def test_a_field_may_hold_the_whole_page_where_the_response_is_no_html() -> None:

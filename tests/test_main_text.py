@@ -485,7 +485,7 @@ def test_an_article_below_thousands_of_elements_is_read(tag: str, count: int) ->
 @pytest.mark.parametrize("is_response", [False, True])
 def test_two_deep_pages_are_no_copies(tag: str, count: int, is_response: bool) -> None:
     pages = [deep(tag, count, several(6, start)) for start in (0, 50)]
-    both = documents(*((html, Tree(html, Selector(text=html).root, 0) if is_response else None) for html in pages))
+    both = documents(*((html, Tree(html, Selector(text=html).root) if is_response else None) for html in pages))
     assert ["Text 5 " in each.text for each in both] == [True, False]
     assert statuses(*both) == ["unique", "unique"]
 

@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 from scrapy.utils.request import request_from_dict
 
-from scrapy_neardup.crawl.tickets import (
+from scrapy_neardup.crawl.middleware import (
     DEAD_LINK,
     MIRROR,
     Ticket,
@@ -19,7 +19,6 @@ from scrapy_neardup.crawl.tickets import (
     is_plain,
     is_safe,
     is_start,
-    redirects,
 )
 from scrapy_neardup.text.urls import is_private
 
@@ -195,6 +194,11 @@ def made_of(request, url, **meta):
     made = Request(url, meta={**request.meta, "depth": request.meta.get("depth", 0) + 1, **meta})
     disown(made)
     return made
+
+
+def redirects(request):
+    """Return the URLs that redirected to a request, and the reasons."""
+    return Ticket.of(request).redirects(request), Ticket.of(request).redirects(request, "redirect_reasons")
 
 
 def test_of_the_meta_of_another_request_nothing_counts():

@@ -19,7 +19,7 @@ from scrapy.utils.misc import load_object
 
 from ..crawl import Adviser
 from ..crawl.extension import NearDup
-from ..crawl.tickets import detour, is_safe
+from ..crawl.middleware import detour, is_safe
 from ..settings import ConfigError
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from scrapy.utils.datatypes import LocalCache
 
 from ..crawl import Adviser, item_judged, request_skipped
 from ..crawl.extension import NearDup
-from ..crawl.tickets import Ticket, is_plain
+from ..crawl.middleware import Ticket, is_plain
 from ..deduplicator import Claim
 from ..mirrors import STOP, Advice
 from ..text.urls import canonical_url

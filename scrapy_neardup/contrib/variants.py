@@ -16,7 +16,7 @@ from scrapy.utils.datatypes import LocalCache
 
 from ..crawl import Adviser
 from ..crawl.extension import NearDup
-from ..crawl.tickets import is_plain
+from ..crawl.middleware import is_plain
 from ..deduplicator import Claim, Deduplicator
 from ..files import replacing
 from ..mirrors import SKIP, Advice

@@ -1,9 +1,9 @@
 """The pipeline and the middlewares of a crawl, with their shared state. Only this package uses Scrapy's engine.
 
-`NearDup` (extension) owns the store, the settings and the counts. What a crawl remembers besides is in few places, each
-with one reason: `Pages` follows each response with its items, weakly, and keeps documents that passed while the store
-did not answer; `Tickets` has the requests that were changed; `Warnings` counts verdicts. docs/architecture.md follows
-an item and a request through the files.
+`NearDup` (extension) owns the store, the settings and the counts, and keeps documents that passed while the store did
+not answer. What a crawl remembers besides is in few places, each with one reason: `ItemOrigins` follows each response
+with its items, weakly; `MirrorMiddleware` has the requests that were skipped; `Warnings` counts verdicts.
+docs/architecture.md follows an item and a request through the files.
 
 This file has the *doors*, by which other components take part: advisers, and signals. docs/contrib.md shows their use.
 """
@@ -51,7 +51,7 @@ class Adviser:
         """Return the request for a page that stands in for a dead link in this run only; None to ask the next adviser.
 
         Asked after all known copies of the URL `dead` failed, if it has content that this run lacks. `seen` is the time
-        of its last visit in seconds since the epoch. Make the request with `tickets.detour`.
+        of its last visit in seconds since the epoch. Make the request with `middleware.detour`.
         """
         return None
 

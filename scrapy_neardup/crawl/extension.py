@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import signals
 from scrapy.crawler import Crawler
@@ -31,11 +31,13 @@ from ..store import StoreError
 from ..text.html import ExtractorError
 from . import Adviser, default_store
 from .observers import DroppedFeed
-from .pages import Pages
-from .tickets import Tickets
 from .workers import Workers, arrived, pause
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 T = TypeVar("T")
+P = TypeVar("P", bound="Part")
 
 FAILURES = (StoreError, OSError)
 AUDIT = "audit"  # the action, and the mark of its runs
@@ -49,6 +51,7 @@ _NO_MIRRORS = "%s and %s no longer mirror each other: pages are fetched from bot
 _SHARED = object()  # the signal by which components find the shared state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
+MOST_LATE = 20_000_000  # the maximum size of the texts of late documents together, in characters
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or between two claims
 
 
@@ -73,9 +76,12 @@ class NearDup:
         self._thread = ThreadPoolExecutor(1, "neardup-store") if self.dedup.store.is_remote else None
         self._asked = 0
         self._waiting: deque[tuple[Document, Future[Claim]]] = deque()  # to be claimed
-        self.pages = Pages(self)
-        self.tickets = Tickets(self)
+        self.lost: deque[Claim] = deque()  # claims of items that ended without an outcome
+        # Documents that passed while the store did not answer, with what is to be called with their claims.
+        self.late: deque[tuple[Document, Callable[[Claim], object]]] = deque()
+        self._late_size = 0
         self.advisers: list[Adviser] = []  # in the order in which they are asked
+        self._parts: list[Part] = []
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
@@ -106,6 +112,14 @@ class NearDup:
         """Return this object, as the answer to the signal by which components find it."""
         return self
 
+    def part(self, kind: type[P]) -> P:
+        """Return the only object of a class or its subclass in this crawl, which is made when it is first asked for."""
+        for each in self._parts:
+            if isinstance(each, kind):
+                return each
+        self._parts.append(made := kind(self))
+        return made
+
     # The life of the crawl
 
     def spider_opened(self) -> None:
@@ -129,15 +143,15 @@ class NearDup:
             self._syncing.stop()
         while self._is_syncing:
             await pause(PAUSE)
-        self.pages.withdraw_lost()
-        while await self.pages.catch_up():
+        self._withdraw_lost()
+        while await self.catch_up():
             pass
         await self._tell()
         is_finished = reason == "finished"
         self._is_full = is_finished and self.config.revisit != "skip"
         with self.handled(self, "the changes"):
             await self._count_held(with_changes=is_finished or not self._run_file)
-        if left := len(self.pages.late):
+        if left := len(self.late):
             logger.warning("%d documents were lost to the store, which did not answer until the end", left)
         self.log_summary()
         if self._run_file and is_finished:
@@ -182,10 +196,10 @@ class NearDup:
             await self.ask(partial(store.flush, wait=store.is_remote))
             while not self._is_closing and await self.ask(store.refresh):
                 await pause(PAUSE)
-            self.pages.withdraw_lost()
+            self._withdraw_lost()
             if not self._is_closing:
                 await self._tell()
-                await self.pages.catch_up()
+                await self.catch_up()
         finally:
             self._is_syncing = False
         if self._is_away and self._calm >= (1 if store.is_remote else CALM):
@@ -295,6 +309,15 @@ class NearDup:
         if not claimed.cancelled() and not claimed.exception():
             self._submit(claimed.result().withdraw)
 
+    def withdraw(self, claim: Claim) -> None:
+        """Withdraw the claim of an item that did not get through the pipelines."""
+        self.count("withdrawn")
+        self.later(claim.withdraw)
+
+    def _withdraw_lost(self) -> None:
+        while self.lost:
+            self.withdraw(self.lost.popleft())
+
     async def settled(self, claim: Claim) -> None:
         """Wait until a claim of this crawl is committed or withdrawn."""
         future: Future[None] = Future()
@@ -302,7 +325,42 @@ class NearDup:
         await self.run(claim.when_settled, partial(future.set_result, None))
         await arrived(future)
 
+    def keep_fetching(self, *urls: str) -> None:
+        """Note that URLs which are known as copies also return other content: they are fetched again."""
+        self.later(self.dedup.keep_fetching, Document(aliases=urls))
+
     # A failing store loses no item
+
+    def claim_late(self, document: Document, then: Callable[[Claim], object]) -> None:
+        """Claim a document without a verdict once the store answers, and call `then` with the claim.
+
+        Drop the oldest of such documents if their texts exceed `MOST_LATE`.
+        """
+        self.late.append((replace(document), then))  # a copy without the computed fields
+        self._late_size += len(document.text)
+        while self._late_size > MOST_LATE:
+            self._late_size -= len(self.late.popleft()[0].text)
+
+    async def catch_up(self) -> bool:
+        """Claim late documents until the store fails. Return whether there are fewer of them now.
+
+        Those that repeat a pending document stay.
+        """
+        late, self.late, self._late_size = self.late, deque(), 0
+        count, is_answered = len(late), True
+        while late and is_answered:
+            document, then = late.popleft()
+            with self.handled(self, document.url):
+                claim = await self.ask(self.dedup.try_claim, document)
+                is_answered = claim is not None
+                if claim and not claim.is_early:
+                    then(claim)
+                else:
+                    self.claim_late(document, then)
+            await pause(0)
+        for each in late:
+            self.claim_late(*each)
+        return len(self.late) < count
 
     def note_failure(self, error: Exception) -> None:
         """Count an error of the store or its disk, log the first one, and stop the crawl if NEARDUP_STORE_REQUIRED."""
@@ -347,6 +405,17 @@ class NearDup:
         began, self._summed_at = self._summed_at, time.monotonic()
         rate = None if self._is_closing else round((self._summed - before) * 60 / (self._summed_at - began))
         logger.info(summary(self.stats.get_stats(), rate), extra={"spider": self.crawler.spider})
+
+
+class Part:
+    """A component of a crawl of which there is one, however often Scrapy and other components ask for it."""
+
+    def __init__(self, neardup: NearDup) -> None:
+        self.neardup = neardup
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return NearDup.from_crawler(crawler).part(cls)
 
 
 def crawl_config(crawler: Crawler) -> Config:

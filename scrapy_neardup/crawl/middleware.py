@@ -1,22 +1,56 @@
-"""The downloader middleware: every reason to skip a request, and the redirection of dead links."""
+"""The way of a request: skip it, send it to another URL, hold it back, send it after all.
+
+A *ticket* is the record of one changed request: plain values under one key of its meta, so that it survives a disk
+queue. Spiders copy meta into requests of their own, so a ticket is void unless it names the URL of its request, or the
+URL that redirected to it.
+
+A request in another's place is a *detour*. Three rules keep detours safe. A detour to another host carries no secrets
+of the requested host. A detour from a public URL does not lead into a private network. A request that a spider makes
+with the meta of a detour loses what belongs to the detour.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from weakref import WeakSet
 
-from scrapy import Request, exceptions
-from scrapy.crawler import Crawler
+from scrapy import Request, exceptions, signals
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import DontCloseSpider, IgnoreRequest
 from scrapy.http import Response
+from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.datatypes import LocalCache
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.job import job_dir
 from twisted.internet import error as twisted_error
 
-from ..mirrors import REDIRECT, STOP, Advice, Mirrors
-from . import request_skipped, tickets
-from .extension import NearDup
+from ..deduplicator import Claim
+from ..mirrors import REDIRECT, SKIP, STOP, Advice, Mirrors, is_in_share
+from ..signature import Signature
+from ..text.urls import canonical_url, host, is_private
+from . import request_skipped
+from .extension import NearDup, Part
 
 logger = logging.getLogger(__name__)
 
+KEY = "neardup"  # the meta key of tickets
+MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
+RECHECK, AFTER_ALL = "recheck", "sent after all"  # why it is sent although a skip was advised
+HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
+# Meta keys that are secret, or useless on another host.
+_OF_ITS_HOST = (
+    *("proxy", "cookiejar", "bindaddress", "download_slot", "dont_obey_robotstxt"),
+    *("http_user", "http_pass", "http_auth_domain"),
+)
+_OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "redirect_times", "redirect_ttl", "retry_times", KEY)
+MOST = 10_000  # the maximum number of held requests; if there are more, the oldest are sent
+MOST_FAILED = 100_000  # the maximum number of remembered URLs, hosts and reasons that failed; the oldest are forgotten
+LINKS = 100_000  # the maximum number of remembered copies, and of pages with links; the oldest are forgotten
 MOST_TRIED = 3  # the maximum number of copies that are tried for a dead link
 BY = {"page": "", "rule": ", by the rule of its host", "setting": ", by NEARDUP_MIRROR_HOSTS"}
 LATER = ("CannotResolveHostError", "DownloadConnectionRefusedError", "DownloadTimeoutError")  # Scrapy 2.15 and newer
@@ -27,58 +61,208 @@ DEAD = (
 )
 
 
+class Ticket(NamedTuple):
+    """The record of a changed request."""
+
+    url: str
+    """The URL of the request to which the ticket belongs."""
+    reason: str = ""
+    instead_of: str | None = None
+    """The URL that was requested first, for a detour."""
+    tried: Sequence[str] = ()
+    """The URLs that failed so far; empty unless the detour replaces a dead link."""
+    tested: str = ""
+    """For a recheck: the reason for the skip, which fails if the page is no copy."""
+    inherited: int = 0
+    """The number of redirects in the meta that belong to another request, from which a spider copied the meta."""
+
+    @classmethod
+    def of(cls, request: Request) -> Ticket:
+        """Return the ticket of a request; a blank one if it has none that counts."""
+        kept = _kept(request)
+        is_own = kept.url in (request.url, *kept.redirects(request)[:1])
+        return kept if is_own else cls(request.url, inherited=kept.inherited)
+
+    @classmethod
+    def again(cls, request: Request, reason: str) -> Ticket:
+        """Return a ticket with which a request is sent to its own URL; it stays a detour if it is one."""
+        ticket = cls.of(request)
+        own = ticket if ticket.url == request.url else cls(request.url, inherited=ticket.inherited)
+        return own._replace(reason=reason)
+
+    def redirects(self, request: Request, key: str = "redirect_urls") -> list[Any]:
+        """Return the URLs that redirected to a request, without those in meta that a spider copied.
+
+        With the key `redirect_reasons`, return the reasons.
+        """
+        return list(request.meta.get(key, ()))[self.inherited :]
+
+    def is_final(self, request: Request) -> bool:
+        """Return whether no advice counts on a request with this ticket."""
+        is_recheck = self.reason == RECHECK and self.url == request.url
+        return is_recheck or self.reason == AFTER_ALL or self.dead_link is not None
+
+    @property
+    def mirror_of(self) -> str | None:
+        """The URL on a mirror whose original is requested in its place."""
+        return None if self.tried else self.instead_of
+
+    @property
+    def dead_link(self) -> str | None:
+        """The dead URL in whose place a copy is requested."""
+        return self.instead_of if self.tried else None
+
+    def put(self, request: Request) -> None:
+        """Put the ticket into the meta of a request."""
+        request.meta[KEY] = {
+            name: value for name, value in self._asdict().items() if value != self._field_defaults.get(name)
+        }
+
+
+def _kept(request: Request) -> Ticket:
+    """Return the ticket in the meta of a request, whether it counts or not."""
+    kept = request.meta.get(KEY)
+    if isinstance(kept, dict) and "url" in kept and kept.keys() <= {*Ticket._fields}:
+        return Ticket(**kept)
+    return Ticket("")
+
+
+def disown(request: Request) -> None:
+    """Remove from a request that a spider made what it may have copied from the meta of a changed request."""
+    ticket, inherited = _kept(request), len(request.meta.get("redirect_urls", ()))
+    if ticket.url:
+        del request.meta[KEY]
+    if ticket.url != request.url:  # else the spider retries the changed request
+        if ticket.mirror_of:
+            request.meta.pop("dont_retry", None)
+        ticket = Ticket(request.url)
+    if inherited or ticket.reason:
+        ticket._replace(inherited=inherited).put(request)
+
+
+# What a request is
+
+
+def is_of_spider(request: Request) -> bool:
+    """Return whether a spider made a request, and did not set `dont_neardup`."""
+    return request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
+
+
+def is_plain(request: Request) -> bool:
+    """Return whether the URL alone describes a request: it is a GET request without a body."""
+    return request.method == "GET" and not request.body
+
+
+def is_open(request: Request) -> bool:
+    """Return whether any client would get the same response: the request has no secrets and no proxy."""
+    if request.cookies or "@" in urlsplit(request.url).netloc:
+        return False
+    is_harmless = {*HARMLESS, b"Referer"}.issuperset(request.headers)
+    return is_harmless and request.meta.keys().isdisjoint(_OF_ITS_HOST)
+
+
+def referer(request: Request) -> str:
+    """Return the URL of the page with the link to a request; "" if unknown."""
+    return (request.headers.get("Referer") or b"").decode(errors="replace")
+
+
+def is_start(request: Request) -> bool:
+    """Return whether a request is a start request, or a redirect or retry of one."""
+    return bool(request.meta.get("is_start_request")) and not request.meta.get("depth")
+
+
+# Detours
+
+
+def is_safe(url: str, origin: str) -> bool:
+    """Return whether a detour from `origin` may lead to `url`: not into a private network, unless it begins in one."""
+    return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
+
+
+def drop_conditions(request: Request) -> None:
+    """Remove the conditions that Scrapy's HTTP cache set for another URL, which may have the same validator."""
+    for name in (b"If-None-Match", b"If-Modified-Since"):
+        request.headers.pop(name, None)
+
+
+def detour(
+    request: Request, url: str, reason: str = "", instead_of: str | None = None, tried: Sequence[str] = ()
+) -> Request:
+    """Return a copy of a request for another URL, with a ticket if it has a reason. The dupefilter does not filter it.
+
+    It has no cookies and, for another scheme or host, no other headers or meta keys that may be secret.
+    """
+    made = request.replace(url=url, cookies=None, dont_filter=True)
+    drop_conditions(made)
+    is_elsewhere = urlsplit(url)[:2] != urlsplit(request.url)[:2]
+    for name in (*_OF_THE_FETCH, *(_OF_ITS_HOST if is_elsewhere else ())):
+        made.meta.pop(name, None)
+    for header in set(made.headers) - HARMLESS if is_elsewhere else ():
+        del made.headers[header]
+    if reason:
+        Ticket(made.url, reason, instead_of, list(tried) or ()).put(made)
+    return made
+
+
 class AdvisedAgainst(IgnoreRequest):
     """A request is skipped or stopped on advice, so that nothing is sent in its place."""
 
 
-class MirrorMiddleware:
-    """Skips URLs whose content is held, and redirects dead links to a copy."""
+class MirrorMiddleware(Part):
+    """Skips URLs whose content is held, and redirects dead links to a copy.
+
+    A skipped request is held until a URL returns its content in this run. When the spider is idle, one request is sent
+    for each document that is still missing. When the spider is idle again, the other requests are sent.
+    """
 
     def __init__(self, neardup: NearDup) -> None:
-        self.neardup = neardup
+        super().__init__(neardup)
         self.config = neardup.config
-        self._tickets = neardup.tickets
-        dedup = neardup.dedup
-        self._mirrors = Mirrors(dedup.store, self.config, dedup.matcher.reviews, dedup.deliveries)
         self._crawler = neardup.crawler
-        self._has_cache = self._crawler.settings.getbool("HTTPCACHE_ENABLED")
-        # With 0, Scrapy drops a request that is redirected, and tells nobody, so the mirror's page would be missed.
-        self._may_move = self._crawler.settings.getint("REDIRECT_MAX_TIMES") > 0
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> MirrorMiddleware:
-        return cls(NearDup.from_crawler(crawler))
+        self._dedup = dedup = neardup.dedup
+        self._mirrors = Mirrors(dedup.store, self.config, dedup.matcher.reviews, dedup.deliveries)
+        # The requests that were skipped for a document, with the size of each URL's last response in bytes.
+        self._waiting: OrderedDict[Signature, list[tuple[Request, int]]] = OrderedDict()
+        # Documents for which a request was sent after all, and may not have returned them.
+        self._tried: WeakSet[Signature] = WeakSet()
+        self._count = 0
+        self._is_asking = False
+        self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, reasons for skips
+        # The URLs of copies, and of pages with links, since either may come first; the second part is `is_abroad`.
+        self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
+        self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
+        self._crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
 
     # Before the fetch
 
     async def process_request(self, request: Request) -> Request | None:
         with self.neardup.handled(self, request.url):
-            ticket, before = tickets.Ticket.of(request), tickets.redirects(request)[0]
-            if before and self._has_cache:
-                tickets.drop_conditions(request)
-            if page := tickets.referer(request):
-                self.neardup.pages.note_link(page)
+            ticket = Ticket.of(request)
+            before = ticket.redirects(request)
+            if before and self._crawler.settings.getbool("HTTPCACHE_ENABLED"):
+                drop_conditions(request)
+            if page := referer(request):
+                self._note_link(page)
             if before and ticket.mirror_of:  # the original host has moved the page
                 return await self._in_place_of(request, "redirect")
-            if before and ticket.reason == tickets.DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
+            if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
-            is_new = not ticket.is_final(request) and (self.config.skip_start or not tickets.is_start(request))
-            if is_new and tickets.is_of_spider(request) and (advice := await self._advice(request, before)):
+            is_new = not ticket.is_final(request) and (self.config.skip_start or not is_start(request))
+            is_advised = is_new and is_of_spider(request) and self.config.action != "audit"
+            if is_advised and (advice := await self._advice(request, before)):
                 return self._follow(request, advice)
         return None
 
     async def _advice(self, request: Request, before: list[str]) -> Advice | None:
         """Return the advice of the first adviser that has any, or of the store; None to send the request."""
         advice = None
-        if self.config.action == "audit":  # which changes nothing
-            return None
         for adviser in self.neardup.advisers:
             with self.neardup.handled(adviser, request.url):
                 if advice := await adviser.advise(request):
                     break
-        if not advice and tickets.is_plain(request):
+        if not advice and is_plain(request):
             advice = await self.neardup.ask(self._mirrors.advise, request.url, before)
-        return None if advice and self._tickets.is_doubted(request, advice) else advice
+        return None if advice and self._is_doubted(request, advice) else advice
 
     def _follow(self, request: Request, advice: Advice) -> Request | None:
         if advice.action == STOP:
@@ -86,20 +270,17 @@ class MirrorMiddleware:
             raise AdvisedAgainst(advice.known_by)
         if advice.action == REDIRECT and advice.url:
             return self._redirect(request, advice.url)
-        self.neardup.count("requests/skipped")
-        self.neardup.count("bytes_saved", advice.size)
-        self._crawler.signals.send_catch_log(request_skipped, request=request)
-        if advice.document:
-            self._tickets.hold(request, advice.document, advice.size)
+        self._skip(request, advice)
         by = BY.get(advice.known_by, f", by {advice.known_by}")
         logger.debug("Skipped %s: its content is held as %s%s", request, advice.url, by)
         raise AdvisedAgainst(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
         """Return a request to the original host for a page that is not held; None to send the given request."""
-        made = tickets.detour(request, url, tickets.MIRROR, request.url)
-        is_plain = tickets.is_open(request) and "dont_retry" not in request.meta
-        if not self._may_move or not is_plain or self._tickets.is_gone(url) or not self._may_follow(made, request.url):
+        made = detour(request, url, MIRROR, request.url)
+        # With 0, Scrapy drops a request that is redirected, and tells nobody, so the mirror's page would be missed.
+        may_move = self._crawler.settings.getint("REDIRECT_MAX_TIMES") > 0 and "dont_retry" not in request.meta
+        if not (may_move and is_open(request)) or self._is_gone(url) or not self._may_follow(made, request.url):
             return None
         made.meta["dont_retry"] = True  # the mirror has the page too
         self.neardup.count("requests/redirected")
@@ -109,10 +290,11 @@ class MirrorMiddleware:
     # After a failed fetch
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
+        if (status := response.status) == 200:
+            return response
         with self.neardup.handled(self, request.url):
-            status = response.status
             is_dead = status in self.config.dead_http_codes and not self._is_wanted(request, status)
-            if is_dead or (status != 200 and tickets.Ticket.of(request).mirror_of):
+            if is_dead or Ticket.of(request).mirror_of:
                 return await self._in_place_of(request, f"status {status}") or response
         return response
 
@@ -121,9 +303,9 @@ class MirrorMiddleware:
             return None
         with self.neardup.handled(self, request.url):
             # The proxy itself may be dead.
-            is_dead, ticket = isinstance(exception, DEAD) and not request.meta.get("proxy"), tickets.Ticket.of(request)
-            if is_dead and (ticket.mirror_of or ticket.reason == tickets.STAND_IN):
-                self._tickets.note_gone(request.url, with_host=True)
+            is_dead, ticket = isinstance(exception, DEAD) and not request.meta.get("proxy"), Ticket.of(request)
+            if is_dead and (ticket.mirror_of or ticket.reason == STAND_IN):
+                self._note_gone(request.url, with_host=True)
             if is_dead or ticket.instead_of:  # a detour may fail with any error
                 return await self._in_place_of(request, type(exception).__name__)
         return None
@@ -140,34 +322,34 @@ class MirrorMiddleware:
 
     async def _in_place_of(self, request: Request, reason: str) -> Request | None:
         """Return the request to send in place of one that failed; None without any."""
-        ticket = tickets.Ticket.of(request)
-        is_off = self.config.action == "audit" or not self.config.dead_http_codes
-        if not ticket.mirror_of and (is_off or not tickets.is_plain(request) or not tickets.is_of_spider(request)):
-            return None
+        ticket = Ticket.of(request)
         if ticket.mirror_of:
-            self._tickets.note_gone(ticket.url)
-            made = tickets.detour(request, ticket.mirror_of)
+            self._note_gone(ticket.url)
+            made = detour(request, ticket.mirror_of)
             made.meta.pop("dont_retry", None)
             return made
-        self._tickets.note_gone(request.url)
-        if copy := None if ticket.reason == tickets.STAND_IN else await self._rescued(request, ticket):
+        is_off = self.config.action == "audit" or not self.config.dead_http_codes
+        if is_off or not is_plain(request) or not is_of_spider(request):
+            return None
+        self._note_gone(request.url)
+        if copy := None if ticket.reason == STAND_IN else await self._rescued(request, ticket):
             self.neardup.count("dead_links/redirected")
             logger.debug("Dead link (%s): %s instead of %s", reason, copy, request)
         return copy
 
-    async def _rescued(self, request: Request, ticket: tickets.Ticket) -> Request | None:
+    async def _rescued(self, request: Request, ticket: Ticket) -> Request | None:
         dead, tried = ticket.dead_link or request.url, [*ticket.tried, ticket.url]
         seen, others = await self.neardup.ask(self._others, dead, tried) or (0.0, [])
         for url in others if len(tried) <= MOST_TRIED else ():
-            copy = tickets.detour(request, url, tickets.DEAD_LINK, dead, tried)
-            if not self._tickets.is_gone(url) and self._may_follow(copy, dead):
+            copy = detour(request, url, DEAD_LINK, dead, tried)
+            if not self._is_gone(url) and self._may_follow(copy, dead):
                 return copy
         for adviser in self.neardup.advisers if seen else ():
             made = None
             with self.neardup.handled(adviser, dead):
                 made = await adviser.rescue(request, dead, seen)
-            if made and not self._tickets.is_gone(made.url):
-                tickets.Ticket(made.url, tickets.STAND_IN, dead, tried).put(made)
+            if made and not self._is_gone(made.url):
+                Ticket(made.url, STAND_IN, dead, tried).put(made)
                 return made
         return None
 
@@ -176,16 +358,143 @@ class MirrorMiddleware:
 
         Return nothing if this run has the content already.
         """
-        dedup = self.neardup.dedup
-        link = dedup.store.resolve(url)
-        if link and link.signature and dedup.deliveries.is_delivered(link.signature):
+        link = self._dedup.store.resolve(url)
+        document = link and link.signature
+        if document and self._dedup.deliveries.is_delivered(document):
             return 0.0, []
         others = [other.url for other in self._mirrors.alternatives(url, tried)]
-        return link.seen if link and link.signature else 0.0, others
+        return link.seen if link and document else 0.0, others
 
     def _may_follow(self, request: Request, origin: str) -> bool:
         """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""
-        if not tickets.is_safe(request.url, origin) or request.meta.get("allow_offsite"):
-            return tickets.is_safe(request.url, origin)
+        if not is_safe(request.url, origin) or request.meta.get("allow_offsite"):
+            return is_safe(request.url, origin)
         offsite, spider = self._crawler.get_downloader_middleware(OffsiteMiddleware), self._crawler.spider
         return not (offsite and spider) or offsite.should_follow(request, spider)
+
+    # Held requests
+
+    def _skip(self, request: Request, advice: Advice) -> None:
+        """Count a skipped request. Hold it if its document must still be delivered in this run."""
+        self._count_skipped(1, advice.size)
+        self._crawler.signals.send_catch_log(request_skipped, request=request)
+        if advice.document:
+            self._waiting.setdefault(advice.document, []).append((request, advice.size))
+            self._count += 1
+        while self._count > MOST:
+            self._send(next(iter(self._waiting)))
+
+    def _count_skipped(self, number: int, size: int) -> None:
+        self.neardup.count("requests/skipped", number)
+        self.neardup.count("bytes_saved", size)
+
+    def _let_go(self, document: Signature) -> None:
+        """Drop the requests that were skipped for a document, after the document was delivered."""
+        self._count -= len(self._waiting.pop(document, ()))
+
+    def put_back(self) -> None:
+        """Put all requests back into the queue of a paused job, which holds them again; without JOBDIR, drop them."""
+        if job_dir(self._crawler.settings):
+            for request, size in chain.from_iterable(self._waiting.values()):
+                self._crawl(request, size)
+        self._waiting.clear()
+        self._count = 0
+
+    def _spider_idle(self) -> None:
+        if self._waiting and not self._is_asking:
+            self._is_asking = True
+            deferred_from_coro(self._release())
+        if self._is_asking:
+            raise DontCloseSpider
+
+    async def _release(self) -> None:
+        """Send a request for each missing document, unless another process has delivered the document meanwhile."""
+        asked = list(self._waiting)
+        with self.neardup.handled(self, "skipped requests, which are sent after all"):
+            for document in await self.neardup.ask(self._delivered, asked) or ():
+                self._let_go(document)
+        self._is_asking = False
+        for document in filter(self._waiting.__contains__, asked):
+            self._send(document, None if document in self._tried else 1)
+            self._tried.add(document)
+
+    def _delivered(self, documents: Iterable[Signature]) -> list[Signature]:
+        while self._dedup.store.refresh():
+            pass
+        return list(filter(self._dedup.deliveries.is_delivered, documents))
+
+    def _send(self, document: Signature, most: int | None = None) -> None:
+        """Send the requests that were skipped for a document; no more than `most` of them."""
+        requests = self._waiting.pop(document)
+        if later := requests[len(requests) if most is None else most :]:
+            self._waiting[document] = later
+        for request, size in requests[:most]:
+            self._count -= 1
+            self.neardup.count("requests/sent_after_all")
+            Ticket.again(request, AFTER_ALL).put(request)
+            self._crawl(request, size)
+
+    def _crawl(self, request: Request, size: int) -> None:
+        self._count_skipped(-1, -size)
+        assert self._crawler.engine
+        self._crawler.engine.crawl(request.replace(dont_filter=True))
+
+    # Links
+
+    def _note_link(self, url: str, *, is_abroad: bool = False) -> None:
+        """Keep fetching a page that has a link to a new page if it is a copy; `is_abroad`: of another host's page.
+
+        A copy of another host's page is fetched again only for a link to an original without copies. Else who copies a
+        page of links could hide all that only it links to.
+        """
+        if self._copies.pop((url, is_abroad), None):
+            self.neardup.keep_fetching(url)
+        self._linking[url, is_abroad] = True
+
+    def note_commit(self, claim: Claim, page: str) -> None:
+        """Drop what waited for the document of a claim. Note a copy, or that `page` links to an original."""
+        document, url = (claim.match or claim).signature, claim.document.url
+        self._let_go(document)
+        if claim.is_copy and url:
+            copy = url, host(url) != host(document.url or "")
+            if copy in self._linking:
+                self.neardup.keep_fetching(url)
+            else:
+                self._copies[copy] = True
+        elif page and not claim.is_copy and not document.repeats:
+            self._note_link(page, is_abroad=True)
+
+    # Rechecks
+
+    def _is_doubted(self, request: Request, advice: Advice) -> bool:
+        """Return whether a request is sent against advice: a recheck proved it wrong, or this request is a recheck.
+
+        The share of rechecks is the larger of NEARDUP_RECHECK and that of the advice; 0 if NEARDUP_RECHECK is 0.
+        """
+        relation = advice.rule and advice.rule.relation
+        reason = repr((relation.sites, relation.shape) if relation else advice.url)  # the rule, or the original
+        if reason in self._failed:
+            return True
+        least = self.config.recheck if advice.action == SKIP else 0.0
+        share = max(least, advice.recheck) if least else 0.0
+        if not is_in_share(request.url, self._dedup.store.run, share):
+            return False
+        self.neardup.count("requests/rechecked")
+        Ticket.again(request, RECHECK)._replace(tested=reason if advice.url else "").put(request)
+        return True
+
+    def fail(self, ticket: Ticket) -> None:
+        """Note that a recheck returned content that is not held. Its reason causes no more skips in this run."""
+        self.neardup.count("requests/wrongly_skipped")
+        if ticket.tested:
+            self._failed[ticket.tested] = True
+
+    # Dead links
+
+    def _note_gone(self, url: str, *, with_host: bool = False) -> None:
+        """Note that a URL, or its whole host, failed."""
+        self._failed[host(url) if with_host else canonical_url(url)] = True
+
+    def _is_gone(self, url: str) -> bool:
+        """Return whether a URL or its host failed in this crawl."""
+        return canonical_url(url) in self._failed or host(url) in self._failed

@@ -1,74 +1,198 @@
-"""The item pipelines: the first one notes what each item comes from, the second one drops, tags or counts it."""
+"""The way of an item: follow it from its response to its outcome, and drop, tag or count it.
+
+A *page* is one response with all that came of it. A pipeline gets an item without its response, and may return another
+object. So `ItemOrigins` notes the response of each item as a spider middleware. As the first pipeline, it puts the item
+with its page into a context variable, which the other pipelines and the handlers of the item's final signal share. An
+item that ends without a signal is lost, which is noticed when its task ends or its context is collected.
+"""
 
 from __future__ import annotations
 
 import logging
-from asyncio import CancelledError
+import time
+from asyncio import CancelledError, current_task
+from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 from itemadapter import ItemAdapter
-from scrapy import Request
-from scrapy.crawler import Crawler
+from lxml import etree
+from scrapy import Request, signals
 from scrapy.exceptions import DropItem
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response, TextResponse
+from scrapy.utils.datatypes import LocalCache
 
 from ..deduplicator import Claim
-from ..document import Document
-from ..items import Record
+from ..document import Document, Tree
+from ..facts import Clock
+from ..items import Fetch, Record
 from ..settings import TAG_FIELD
 from ..signature import Signature
 from ..stats import BY_DETECTOR, PREFIX, Stat
+from ..text.html import canonical_links, has_long_tag, parse
+from ..text.urls import host
 from ..verdict import Verdict
 from . import item_judged
-from .extension import FAILURES, PAUSE, NearDup
+from .extension import FAILURES, PAUSE, NearDup, Part
+from .middleware import AFTER_ALL, RECHECK, STAND_IN, MirrorMiddleware, Ticket, disown, is_plain, referer
 from .observers import Warnings
-from .pages import ItemInHand, Page, Pages
-from .tickets import AFTER_ALL, RECHECK, Ticket, disown
 from .workers import pause
 
 logger = logging.getLogger(__name__)
 
+MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
 NO_TICKET = Ticket("")
 SHOWN = 3  # drops that are logged at INFO, so that a wrong role of a field is noticed
 MOST_FIELDS = 200
 _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
+_NO_ORIGIN = (
+    "The responses of items are unknown, so items are identified by their own URLs only, and no request is skipped "
+    "because of them. Enable scrapy_neardup.Addon, or enable scrapy_neardup.ItemOrigins in the same places as the "
+    "add-on"
+)
+_NO_OUTCOME = (
+    "No item is remembered, since the ITEM_PROCESSOR of this project runs the pipelines in tasks of its own, in which "
+    "items can't be followed"
+)
 
 
-class DuplicateItem(DropItem):
-    """The item at `url` repeats a held document. `verdict` has the original and the evidence."""
+class Page:
+    """The outcome of one response, to which it refers only weakly, so that the response is freed."""
 
-    def __init__(self, url: str | None, verdict: Verdict, label: str = "", log_level: str = "DEBUG") -> None:
-        super().__init__(verdict.sentence(url, label), log_level=log_level)
-        self.url = url
-        self.verdict = verdict
+    def __init__(self, response: Response) -> None:
+        self.response = ref(response)
+        request = response.request
+        assert request  # as Scrapy sets it before the callback
+        self.ticket = Ticket.of(request)
+        self.referer = referer(request)
+        self.gives_one = False  # exactly one item, so that the URL of the response is the item's own
+        self.gives_many = False  # several documents, so that the URL is linked to none of them
+        self.is_unheld = False  # had content that is not held, so that its URLs are fetched again
+        self.given: set[Signature] = set()  # the documents so far
+        # The URL of the response and the URLs that redirected to it, last redirect first.
+        self.all_urls = (response.url, *reversed(self.ticket.redirects(request)))
+        self.urls = self.all_urls if is_plain(request) else ()  # which alone describe the request
+        # A URL that returned a login page, an error page or a temporary redirect may return something else next time.
+        is_lasting = all(reason in (301, 308) for reason in self.ticket.redirects(request, "redirect_reasons"))
+        self._loose = self.urls if response.status >= 300 else () if is_lasting else self.urls[1:]
+
+    def has(self, document: Document) -> bool:
+        """Return whether a document has the URL of this page, or one that redirected to it."""
+        return not {document.url, *document.aliases}.isdisjoint(self.all_urls)
+
+    def fetch(self, response: Response) -> Fetch:
+        """Return the fetch of the items, without the time."""
+        encoding = response.encoding if isinstance(response, TextResponse) else None
+        fetch = Fetch(place=response.url, gives_one=self.gives_one, body=response.body, encoding=encoding)
+        if not self.urls:
+            return fetch
+        tree, claimed = _tree(response), []
+        for link in canonical_links(tree.root) if tree else ():
+            with suppress(ValueError):  # not a URL
+                claimed.append(response.urljoin(link))
+        loose, size = frozenset(self._loose), len(response.body)
+        return fetch._replace(urls=self.urls, loose=loose, size=size, tree=tree, claimed=tuple(claimed))
+
+    def adapt(self, claim: Claim) -> None:
+        """Change what a claim is about to record of URLs to what is known of the page by now."""
+        document = claim.document
+        if self.is_unheld:
+            document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
+        if self.gives_many and self.has(document):
+            claim.is_one_of_many = True
+        if self.ticket.reason == STAND_IN:  # what stands in for a dead link is no visit of any URL
+            document, claim.is_one_of_many = replace(document, url=None, aliases=()), True
+        claim.document = document
 
 
-class ItemOrigins:
-    """Notes the response of each item as the spider middleware nearest to the engine.
+def _tree(response: Response) -> Tree | None:
+    """Return the tree of a response, which the callback may have parsed; None if it is not HTML."""
+    if not isinstance(response, HtmlResponse) or not response.body:
+        return None
+    html = response.text
+    root: Any = parse(html) if has_long_tag(response.body) else response.selector.root
+    return Tree(html, root) if isinstance(root, etree._Element) else None
 
-    The first item of a response is held back until the callback yields another one, or ends. So the pipeline knows in
-    time whether the URL of the page is the item's own. Requests pass at once. As the first item pipeline, it begins to
-    follow the item.
+
+@dataclass(eq=False, slots=True)
+class ItemInHand:
+    """An item on its way through the pipelines."""
+
+    page: Page | None
+    """The page that gave the item; None if it is unknown."""
+    outer: ItemInHand | None
+    """The item that a pipeline was processing when that pipeline sent this item."""
+    lost: deque[Claim]
+    """Collects claims without an outcome."""
+    claim: Claim | None = None
+    """The claim that is to be settled."""
+    late: Document | None = None
+    """The document that is to be claimed later, since the store did not answer."""
+    is_judged: bool = False
+    has_ended: bool = False
+
+    def take_claim(self) -> Claim | None:
+        """Return the claim, which the caller settles."""
+        claim, self.claim = self.claim, None
+        return claim
+
+    def lose(self, _: object = None) -> None:
+        """Add the claim of an item without an outcome to `lost`. Call this when no signal can arrive any more."""
+        if claim := self.take_claim():
+            self.lost.append(claim)
+
+    __del__ = lose
+
+
+_in_hand: ContextVar[ItemInHand | None] = ContextVar("neardup_item", default=None)
+
+
+def _current() -> ItemInHand | None:
+    """Return the innermost item of this context that has not ended; None if there is none."""
+    item = _in_hand.get()
+    while item and item.has_ended:
+        item = item.outer
+    return item
+
+
+class ItemOrigins(Part):
+    """Notes the page of each item, and commits or withdraws its claim.
+
+    It is the spider middleware nearest to the engine, and the first item pipeline. The first item of a response is held
+    back until the callback yields another one, or ends. So the pipelines know in time whether the URL of the page is
+    the item's own. Requests pass at once.
     """
 
-    def __init__(self, pages: Pages) -> None:
-        self._pages = pages
+    def __init__(self, neardup: NearDup) -> None:
+        super().__init__(neardup)
+        self._dedup = neardup.dedup
+        self._requests = neardup.part(MirrorMiddleware)
+        self._pages: WeakKeyDictionary[Response, Page] = WeakKeyDictionary()
+        # The page of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
+        self._origins: LocalCache[int, tuple[Any, Page]] = LocalCache(MOST)
+        self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
+        self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> ItemOrigins:
-        return cls(NearDup.from_crawler(crawler).pages)
+    def connect(self) -> None:
+        """Connect to the signals that end an item."""
+        connect = self.neardup.crawler.signals.connect
+        connect(self._item_scraped, signal=signals.item_scraped)
+        connect(self._item_lost, signal=signals.item_dropped)
+        connect(self._item_lost, signal=signals.item_error)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        page, first, count = self._pages.pages.setdefault(response, Page(response)), None, 0
+        page, first, count = self._pages.setdefault(response, Page(response)), None, 0
         try:
             async for output in result:
                 if isinstance(output, Request):
                     disown(output)
                 elif output is not None:
-                    self._pages.note_origin(output, page)
+                    self._origins[id(output)] = output, page
                     count += 1
                     if count == 1:
                         first = output
@@ -85,17 +209,117 @@ class ItemOrigins:
             yield first
 
     def process_item(self, item: Any) -> Any:
-        self._pages.begin(item)
+        self._begin(item)
         return item
 
+    # Following an item
 
-class NearDupPipeline:
+    def _begin(self, item: Any) -> ItemInHand:
+        """Begin to follow an item in this context."""
+        _, page = self._origins.pop(id(item), (None, None))
+        begun = ItemInHand(page, _current(), self.neardup.lost)
+        _in_hand.set(begun)
+        # The context can outlive the item, if a pipeline started something in it, such as a connection pool.
+        with suppress(RuntimeError):  # no asyncio
+            if task := current_task():
+                task.add_done_callback(begun.lose)
+        return begun
+
+    def take(self, item: Any) -> ItemInHand:
+        """Return the state of an item that is to be judged. Begin to follow the item if necessary."""
+        taken = _current()
+        if taken is None or taken.is_judged:
+            taken = self._begin(item)
+        taken.is_judged = True
+        return taken
+
+    def fetch(self, page: Page | None) -> Fetch:
+        """Return the fetch of a page's items; an empty one if the page is unknown."""
+        if page is None or (response := page.response()) is None:
+            return Fetch()
+        if response not in self._fetches:
+            self._fetches[response] = page.fetch(response)
+        return self._fetches[response]._replace(clock=Clock(self._dedup.deliveries.started, time.time()))
+
+    # The outcome of an item
+
+    def _item_scraped(self, response: Response | None) -> None:
+        item = self._ended(response)
+        if item is None:
+            self._warn(_NO_OUTCOME)
+        elif claim := item.take_claim():
+            self.commit(claim, item.page)
+        elif item.late:
+            self.neardup.claim_late(item.late, partial(self.commit, page=item.page))
+
+    def _item_lost(self, response: Response | None) -> None:
+        item = self._ended(response)
+        if item and (claim := item.take_claim()):
+            self.neardup.withdraw(claim)
+            self.fetch_again(item.page)
+
+    def _ended(self, response: Response | None) -> ItemInHand | None:
+        """Return the state of a signal's item, and mark the item as ended; None if the item is not followed."""
+        item = _current()
+        if item is None or (item.page and item.page.response() is not response):
+            return None
+        item.has_ended = True
+        if item.page is None and isinstance(response, Response):
+            self._warn(_NO_ORIGIN)
+        return item
+
+    def _warn(self, message: str) -> None:
+        if message in self._warnings:
+            self._warnings.discard(message)
+            logger.warning(message)
+
+    def commit(self, claim: Claim, page: Page | None) -> None:
+        """Commit the claim of an item."""
+        if page:
+            page.adapt(claim)
+        self.neardup.later(self._commit, claim, page)
+        self._requests.note_commit(claim, page.referer if page else "")
+
+    def _commit(self, claim: Claim, page: Page | None) -> None:
+        claim.commit()
+        if claim.state != "committed":
+            return
+        document, deliveries = (claim.match or claim).signature, self._dedup.deliveries
+        if page and page.ticket.reason == STAND_IN:
+            deliveries.record_passing(document)
+            return
+        own = document.url
+        by_own_host = own in self._dedup.matcher.preference and host(own or "") == host(claim.document.url or "")
+        deliveries.record(document, by_own_host=by_own_host)
+        for adviser in self.neardup.advisers:
+            with self.neardup.handled(adviser, claim.document.url):
+                adviser.visited(claim)
+
+    def fetch_again(self, page: Page | None) -> None:
+        """Note that a page had an item that is not held, so that its URLs are fetched again."""
+        if page:
+            page.is_unheld = True
+            self.neardup.keep_fetching(*page.urls)
+
+
+class DuplicateItem(DropItem):
+    """The item at `url` repeats a held document. `verdict` has the original and the evidence."""
+
+    def __init__(self, url: str | None, verdict: Verdict, label: str = "", log_level: str = "DEBUG") -> None:
+        super().__init__(verdict.sentence(url, label), log_level=log_level)
+        self.url = url
+        self.verdict = verdict
+
+
+class NearDupPipeline(Part):
     """Drops, tags or counts items whose text repeats a held document."""
 
     def __init__(self, neardup: NearDup) -> None:
-        self.neardup = neardup
+        super().__init__(neardup)
         self._config = neardup.config
-        self._pages = neardup.pages
+        self._pages = neardup.part(ItemOrigins)
+        self._pages.connect()
+        self._requests = neardup.part(MirrorMiddleware)
         self._untaggable: set[type] = set()
         self._told: set[type] = set()  # whose roles were logged
         self._shown = 0
@@ -104,15 +328,9 @@ class NearDupPipeline:
         self._send = neardup.crawler.signals.send_catch_log
         self._warnings = Warnings(neardup.config)
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> NearDupPipeline:
-        neardup = NearDup.from_crawler(crawler)
-        neardup.pages.connect()
-        return cls(neardup)
-
     def close_spider(self) -> None:
         """Put waiting requests back if the crawl stops early. Scrapy closes the queue of requests after this."""
-        self.neardup.tickets.put_back()
+        self._requests.put_back()
         self._warnings.end()
 
     async def process_item(self, item: Any) -> Any:
@@ -151,7 +369,8 @@ class NearDupPipeline:
 
     async def _claim(self, document: Document, in_hand: ItemInHand) -> Claim | None:
         """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
-        await self.neardup.workers.prepare(document)
+        if self.neardup.workers.signs:
+            await self.neardup.workers.prepare(document)
         try:
             while (claim := await self.neardup.claim(document)).is_early:
                 await (self.neardup.settled(claim.rival) if claim.rival else pause(PAUSE))
@@ -183,7 +402,7 @@ class NearDupPipeline:
             if dead and dead.signature is document:
                 self.neardup.count("dead_links/rescued")
         if ticket.reason == RECHECK and claim.verdict.status == "unique":
-            self.neardup.tickets.fail(ticket)
+            self._requests.fail(ticket)
         if is_again and self._config.revisit != "keep":  # a text twice on one page is no revisit
             claim.verdict = replace(claim.verdict, status="duplicate")
         if page and is_further and page.has(claim.document):

@@ -67,8 +67,7 @@ class Workers:
 
     async def prepare(self, document: Document) -> None:
         """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise ProcessError."""
-        if self.signs:
-            document.ready.update(await self._made(_fingerprints, document, str(document.url)))
+        document.ready.update(await self._made(_fingerprints, document, str(document.url)))
 
     async def read(self, html: str) -> Page:
         """Return the page that is extracted from HTML. Raise ProcessError."""
