@@ -86,9 +86,10 @@ class Claim:
         try:
             self._dedup.settle(self)
         finally:
-            with ExitStack() as stack:  # call all of them, even if one raises
-                for callback in reversed(self._observers):
-                    stack.callback(callback)
+            if self._observers:
+                with ExitStack() as stack:  # call all of them, even if one raises
+                    for callback in reversed(self._observers):
+                        stack.callback(callback)
 
 
 logger = logging.getLogger(__name__)

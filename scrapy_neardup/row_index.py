@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import zlib
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ TAIL = 1024  # the number of rows in dictionaries after which they become a leve
 RATIO = 4  # a level is merged with an earlier one up to this many times as large
 CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
+AT_ONCE = 256  # SimHashes to compare with those of the newest rows at a time
 _NEAR = 1 << 63
 _HIT = Struct("=4Q")
 _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
@@ -185,7 +187,7 @@ class RowIndex:
         """Set the newest rows, which are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
-        self._newest: dict[int, list[int]] = {}  # the places of each key
+        self._newest: defaultdict[int, list[int]] = defaultdict(list)  # the places of each key
         self._simhashes, self._near = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
@@ -210,22 +212,28 @@ class RowIndex:
                     found[at].keys.setdefault(key, []).append(place)
                 else:
                     found[at].near[place] = far
-        for question, places in zip(questions, found, strict=True):
-            self._add_newest(question, places)
+        for at, place, far in self._near_newest(asked):
+            found[at].near[place] = far
+        for (keys, most, _, _), places in zip(questions, found, strict=True):
+            for key in filter(self._newest.__contains__, keys):
+                places.keys[key] = places.keys.get(key, []) + self._newest[key]
             for key, some in places.keys.items():
-                places.keys[key] = [*dict.fromkeys(some)][-question[1] :]
-            keep_nearest(places.near, nearest)
+                places.keys[key] = [*dict.fromkeys(some)][-most:]
+            if len(places.near) > nearest:
+                keep_nearest(places.near, nearest)
         return found
 
-    def _add_newest(self, question: Asked, found: Places) -> None:
-        """Add the places of all rows outside the levels that answer a question."""
-        keys, _, simhash, distance = question
-        if simhash is not None and self._near:
-            far = np.bitwise_count(np.frombuffer(self._simhashes, np.uint64) ^ np.uint64(simhash))
-            for at in (far <= distance).nonzero()[0].tolist():
-                found.near[self._near[at]] = int(far[at])
-        for key in filter(self._newest.__contains__, keys):
-            found.keys[key] = found.keys.get(key, []) + self._newest[key]
+    def _near_newest(self, questions: list[Asked]) -> Iterator[tuple[int, int, int]]:
+        """Yield hits among the rows outside the levels: the number of a question, a place, its Hamming distance."""
+        asked = [(at, each[2], each[3]) for at, each in enumerate(questions) if each[2] is not None]
+        simhashes = np.frombuffer(self._simhashes, np.uint64)
+        for first in range(0, len(asked), AT_ONCE) if self._near else ():
+            numbers, wanted, distances = zip(*asked[first : first + AT_ONCE], strict=True)
+            far = np.bitwise_count(np.array(wanted, np.uint64)[:, None] ^ simhashes)
+            hits = (far <= max(distances)).nonzero()
+            for at, row, bits in zip(*hits, far[hits].tolist(), strict=True):
+                if bits <= distances[at]:
+                    yield numbers[at], self._near[row], bits
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
@@ -235,12 +243,10 @@ class RowIndex:
 
     def add(self, place: int, keys: array[int], simhash: int | None) -> None:
         """Add a row that is newer than all others, or further postings of a known row."""
-        if not keys and simhash is None:
-            return
         self._removed.discard(place)
         self._rows.append((place, keys, simhash))
         for key in keys:
-            self._newest.setdefault(key, []).append(place)
+            self._newest[key].append(place)
         if simhash is not None:
             self._simhashes.append(simhash)
             self._near.append(place)

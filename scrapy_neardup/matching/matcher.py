@@ -224,8 +224,7 @@ class Matcher:
             matches = self._repeated(document, signature)
         if not matches:
             return None
-        last = self.last(document.url)
-        own = [match for match in matches if match.signature is last]
+        own = [match for match in matches if match.signature is self.last(document.url)]
         own = own or [match for match in matches if self.is_own(document.url, match.signature)]
         best = max(match.evidence.resemblance for match in own or matches)
         chosen = max(
@@ -240,8 +239,10 @@ class Matcher:
 
         A document of a preferred host is compared only with those of its host. Other hosts' copies of it show no form.
         """
-        is_preferred = document.url in self.preference
         proposed = [each for each in self.candidates(document, signature) if not self._outranks(document, each)]
+        if not proposed:  # as for most documents
+            return []
+        is_preferred = document.url in self.preference
         preferred = [each for each in proposed if not is_preferred and each[1].url in self.preference]
         matches = list(self._matches(document, signature, preferred)) if preferred else []
         return matches or list(self._matches(document, signature, proposed))
@@ -250,7 +251,7 @@ class Matcher:
         """Yield a match for each held document that a document repeats, of hosts that are not preferred as its own."""
         others = (each for each in self.candidates(document, signature) if self._outranks(document, each))
         proposed = [each for each in others if each[1].url not in self.preference]
-        return self._matches(document, signature, proposed, outranked=True)
+        return self._matches(document, signature, proposed, outranked=True) if proposed else iter(())
 
     def _outranks(self, document: Document, proposed: Proposed) -> bool:
         return self.preference.outranks(document.url, proposed[1].url)
@@ -258,8 +259,6 @@ class Matcher:
     def _matches(
         self, document: Document, signature: Signature, proposed: list[Proposed], *, outranked: bool = False
     ) -> Iterator[Match]:
-        if not proposed:  # most pages; the page below takes a copy of all known pages of the host
-            return
         page = self._page(document, signature, [] if outranked else proposed)
         matches = [match for name, earlier in proposed if (match := self._verified(page, name, earlier))]
         if signature.facts and not outranked:
@@ -284,7 +283,7 @@ class Matcher:
         for earlier in (match.signature for match in matches):
             families.setdefault(host(earlier.url or ""), []).append(earlier.facts)
         families.pop(host(signature.url or ""), None)
-        return {site: telling(signature.facts, family) for site, family in families.items()}
+        return {site: telling(signature.facts, family) for site, family in families.items() if len(family) > 1}
 
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
         """Learn from what the document's URL returned before with the same text.

@@ -98,6 +98,8 @@ class Backend(Protocol):
     """The path or address of the store, without passwords."""
     is_remote: bool
     """True if the back end is a server. Other processes see this process's pending documents only on a server."""
+    version: int
+    """Changes when `news` has read all that others wrote. On a server, rows may change at any time."""
     hears_documents: bool
     """True if the news of a server are to include new documents, as those of a file always do."""
 

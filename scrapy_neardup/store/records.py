@@ -230,9 +230,11 @@ def page_keys(url: str | None, *, label: bool, sample: bool) -> array[int]:
 
 def visit_keys(visit: Visit) -> array[int]:
     """Return the keys of a visit as it is stored. That of a document's own URL, of one run with it, needs none."""
-    run, own = run_of(visit.at), not (visit.url or visit.name)
-    keys = array("Q", [] if own and run_of(visit.target or "") == run else [index_key("run", run)])
-    if visit.target and not own:
+    is_own, run = not (visit.url or visit.name), run_of(visit.at)
+    if is_own and (visit.target == visit.at or run_of(visit.target or "") == run):
+        return array("Q")
+    keys = array("Q", [index_key("run", run)])
+    if visit.target and not is_own:
         keys.append(index_key("mirrors" if visit.is_copy else "links", visit.target))
     return keys
 

@@ -18,7 +18,19 @@ from typing import TYPE_CHECKING, cast
 
 from ..signature import Signature, Visit
 from .interface import Backend, Entry, Question, Row, StoreError
-from .records import DOCUMENT, VISIT, id_of, index_key, place_of, plain, postings, run_of, visit_key
+from .records import (
+    DOCUMENT,
+    VISIT,
+    Postings,
+    id_of,
+    index_key,
+    place_of,
+    plain,
+    postings,
+    run_of,
+    visit_key,
+    visit_keys,
+)
 
 if TYPE_CHECKING:
     from .runs import Session
@@ -51,8 +63,6 @@ class Visits:
     def _read(self, key: str) -> Visit | None:
         """Return the visit with this key, or None if it is unknown, or its document is not held any more."""
         if key not in self._known:
-            if len(self._known) >= MOST_KNOWN:
-                self.refresh()
             self.take([key], self._backend.get([key]))
         known = self._known[key]
         if isinstance(known, Row):
@@ -141,6 +151,8 @@ class Visits:
 
     def take(self, keys: Iterable[str], rows: Iterable[Row]) -> None:
         """Cache the rows that were found under keys of visits."""
+        if len(self._known) >= MOST_KNOWN:
+            self.refresh()
         self._known |= dict.fromkeys(keys)
         for row in rows:
             self._known[row.key] = row  # decoded when it is asked for, since it may be damaged
@@ -163,9 +175,9 @@ class Visits:
         If the visit before can't be read, write both anyway, and raise StoreError.
         """
         others = [new] if new else []
-        if new and len(self.copies) < MOST_COUNTS:
-            self.copies[id_of(new.key)] = 0
         at = id_of(new.key) if new else self._session.next_id()
+        if new and len(self.copies) < MOST_COUNTS:
+            self.copies[at] = 0
         self._write([*others, self._entry(visit, at, others)] if visit else others)
 
     def _entry(self, visit: Visit, at: str, others: Sequence[Entry]) -> Entry:
@@ -258,7 +270,7 @@ def former(visit: Visit) -> Visit | None:
 
 
 def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
-    return Entry(key, stored, postings(stored), keeps_place)
+    return Entry(key, stored, Postings(visit_keys(stored)), keeps_place)
 
 
 def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool | None = None) -> Visit:

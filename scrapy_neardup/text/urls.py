@@ -167,6 +167,7 @@ class Shape(NamedTuple):
         return Shape(self.prefixes[::-1], self.endings[::-1])
 
 
+@lru_cache(maxsize=1024)  # as for `canonical_url`
 def site(url: str) -> str:
     """Return the host of a URL, with the port unless it is the default; "" for a URL that is not HTTP."""
     name, slash, _ = canonical_url(url).removeprefix("http://").partition("/")

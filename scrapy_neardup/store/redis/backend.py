@@ -45,6 +45,7 @@ class RedisBackend(Server):
     """A back end on a server, for processes on several machines. Raises StoreError if it can't be reached."""
 
     is_remote = True
+    version = 0
     hears_documents = False
 
     def __init__(self, address: str, namespace: str, *, writes: bool) -> None:
