@@ -319,10 +319,10 @@ class RowIndex:
         return [Level(levels[0].first, levels[-1].last, places, simhashes, entries)]
 
 
-def sharing(questions: list[Asked]) -> set[int]:
+def sharing(questions: Sequence[Asked]) -> set[int]:
     """Return the places of those questions that share a key with another one, or whose SimHashes are near."""
     level = Level.of(0, 0, [(place, keys, simhash) for place, (keys, _, simhash, _) in enumerate(questions)])
-    pairs = np.frombuffer(level.look(questions, 2), np.uint64).reshape(-1, 4)[:, ::2]
+    pairs = np.frombuffer(level.look([*questions], 2), np.uint64).reshape(-1, 4)[:, ::2]
     return {*pairs[pairs[:, 0] != pairs[:, 1]].ravel().tolist()}
 
 

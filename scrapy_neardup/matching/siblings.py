@@ -249,8 +249,8 @@ class Pair:
 
     @cached_property
     def _is_equal(self) -> bool:
-        later, earlier = self._later.head, self._earlier.head
-        return later.sketch == earlier.sketch and later.digest == earlier.digest
+        later, earlier = self._later, self._earlier
+        return later.sketch == earlier.sketch and later.head.digest == earlier.head.digest
 
     @cached_property
     def _has_same_title(self) -> bool:
@@ -322,21 +322,21 @@ class Pair:
     @cached_property
     def own_resemblance(self) -> float:
         """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not."""
-        found = overlap(self._ours, self._own(self._earlier_codes))
+        found = overlap(*self._own)
         return found.shared / found.any if found.any else float(self._is_equal)
 
     @property
     def form(self) -> float:
         """The share of the later page's shingles that are form."""
-        return 1 - (BINS - self._ours.count(0)) / max(1, BINS - self._later.head.codes.count(0))
+        return 1 - (BINS - self._own[0].count(0)) / max(1, BINS - self._later.head.codes.count(0))
 
     @cached_property
-    def _ours(self) -> bytes:
-        return self._own(self._page.codes)
-
-    def _own(self, codes: Codes) -> bytes:
-        """Return the codes of a page's own text, and 0 in the bins of form."""
-        return np.where((self._others == codes).any(axis=0), np.uint8(0), codes).tobytes()
+    def _own(self) -> tuple[bytes, bytes]:
+        """The codes of the own texts of the later and the earlier page, with 0 in the bins of form."""
+        both = np.array([self._page.codes, self._earlier_codes])
+        is_form = (self._others[:, None] == both).any(axis=0)
+        ours, theirs = both * ~is_form
+        return ours.tobytes(), theirs.tobytes()
 
     def _passages(self) -> npt.NDArray[np.intp]:
         """Return the lengths, in words, of the passages of the later text that the earlier text lacks."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..fingerprints.record import SIMHASH
 from ..row_index import NEWEST, Equal, Index, Near
 from ..signature import Signature
-from .records import DOCUMENT, Postings, Record
+from .records import DOCUMENT, Record
 
 if TYPE_CHECKING:
     from ..detectors import Detector
@@ -56,7 +56,9 @@ class Entry(NamedTuple):
 
     key: str
     record: Record
-    postings: Postings = Postings(array("Q"))
+    keys: array[int] = array("Q")
+    """The 64-bit keys by which the index finds the row, with well-mixed bits."""
+    simhash: int | None = None
     keeps_place: bool = False
     """True if the row exists and keeps its postings. Other processes get no news of such a change."""
 
@@ -200,7 +202,8 @@ class Lookup:
         rows = [row for key in signature.keys.get(name, ()) for row in found.rows.get(key, ())[-newest:]]
         if name == SIMHASH and name not in self._newest:
             rows = found.near
-        return [*{row.key: row for row in rows if row.key.startswith(DOCUMENT)}.values()]  # an index may be damaged
+        by_key = {row.key: row for row in rows}
+        return [row for key, row in by_key.items() if key.startswith(DOCUMENT)]  # an index may be damaged
 
     def enter(self, signature: Signature) -> None:
         """Add a document to the indexes in RAM, in place of its old entries. If an index raises, undo the additions."""

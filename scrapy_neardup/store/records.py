@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
 from types import UnionType
-from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgpack
 from msgpack.exceptions import UnpackException
@@ -66,14 +66,6 @@ _OF_NAME = 1 << 62  # set in the hashes of names, and not in those of URLs, whic
 
 class FormatError(ValueError):
     """The store is of another version of the package."""
-
-
-class Postings(NamedTuple):
-    """The values by which the index finds a row."""
-
-    keys: array[int]
-    """64-bit keys with well-mixed bits."""
-    simhash: int | None = None
 
 
 @dataclass(frozen=True)
@@ -239,13 +231,13 @@ def visit_keys(visit: Visit) -> array[int]:
     return keys
 
 
-def postings(record: Record) -> Postings:
-    """Return the postings of a record. They are empty unless the record is a document or a visit."""
+def postings(record: Record) -> tuple[array[int], int | None]:
+    """Return the keys and the SimHash by which the index finds a record. Only documents and visits have some."""
     if isinstance(record, Signature):
         # Also those of a detector with an index in RAM, although they are never looked up.
         keys = record.index_keys + page_keys(record.url, label=bool(record.label), sample=record.sample)
-        return Postings(keys, record.simhash)
-    return Postings(visit_keys(record) if isinstance(record, Visit) else array("Q"))
+        return keys, record.simhash
+    return visit_keys(record) if isinstance(record, Visit) else array("Q"), None
 
 
 # Bytes

@@ -212,7 +212,7 @@ class Store:
         if not signature.id:
             signature.id = self.session.next_id()
             signature.sample = self._takes_sample(signature)
-        return Entry(f"{DOCUMENT}/{signature.id}", signature, records.postings(signature))
+        return Entry(f"{DOCUMENT}/{signature.id}", signature, *records.postings(signature))
 
     def _takes_sample(self, signature: Signature) -> bool:
         """Return whether a new document is to be a sample of its host. The more a host has, the fewer become some."""

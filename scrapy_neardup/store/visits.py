@@ -21,7 +21,6 @@ from .interface import Backend, Entry, Question, Row, StoreError
 from .records import (
     DOCUMENT,
     VISIT,
-    Postings,
     id_of,
     index_key,
     place_of,
@@ -57,8 +56,9 @@ class Visits:
     def resolve(self, place: str) -> Visit | None:
         """Return the visit of a URL in any spelling, or with a name. Return None if it is unknown."""
         visit = self._read(visit_key(place))
-        # Another URL may have the same hash.
-        return visit if visit and plain(visit.name or visit.url) == plain(place) else None
+        if visit is None or place in (visit.url, visit.name):
+            return visit
+        return visit if plain(visit.name or visit.url) == plain(place) else None  # URLs may have the same hash
 
     def _read(self, key: str) -> Visit | None:
         """Return the visit with this key, or None if it is unknown, or its document is not held any more."""
@@ -243,7 +243,7 @@ class Visits:
 
     def drop(self, document: Signature) -> None:
         """Delete a document and all its visits."""
-        self._delete(self._to(document), Entry(f"{DOCUMENT}/{document.id}", document, postings(document)))
+        self._delete(self._to(document), Entry(f"{DOCUMENT}/{document.id}", document, *postings(document)))
 
     def undo(self, key: str, stored: Visit) -> None:
         """Put back the state that a visit had before the run that wrote it; delete the visit if it had none."""
@@ -270,7 +270,7 @@ def former(visit: Visit) -> Visit | None:
 
 
 def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
-    return Entry(key, stored, Postings(visit_keys(stored)), keeps_place)
+    return Entry(key, stored, visit_keys(stored), None, keeps_place)
 
 
 def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool | None = None) -> Visit:

@@ -99,7 +99,7 @@ class MemoryBackend:
         self.index.grow(self._written)
 
     def _put(self, entry: Entry) -> None:
-        key, record, (keys, simhash), keeps_place = entry
+        key, record, keys, simhash, keeps_place = entry
         if key in self._pending:
             self._pending.remove(key)
         elif (keys or simhash is not None) and not keeps_place:

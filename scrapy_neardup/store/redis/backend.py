@@ -282,8 +282,8 @@ def _packed(keys: Sequence[int]) -> bytes:
 
 def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
-    keys, simhash = entry.postings
-    return place(entry.key), _packed(keys), b"" if simhash is None else pack(">Q", simhash)
+    simhash = b"" if entry.simhash is None else pack(">Q", entry.simhash)
+    return place(entry.key), _packed(entry.keys), simhash
 
 
 def _deletion(entry: Entry) -> Operation:
