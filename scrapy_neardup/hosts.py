@@ -272,7 +272,7 @@ class Hosts:
     def learn(
         self,
         url: str,
-        known: Iterable[str],
+        known: Collection[str],
         look: Callable[[str], Finding | None],
         now: float,
         *,
@@ -286,11 +286,12 @@ class Hosts:
         the epoch. `claimed`: the canonical URLs that the page itself names. Such a URL proves nothing alone, but equal
         content at it counts twice.
         """
-        own, itself = site(url), canonical_url(url)
+        own = site(url)
+        if not known and own not in self._by_site:  # as for most documents
+            return [], []
+        itself = canonical_url(url)
         elsewhere = ((other, site(other)) for other in known if canonical_url(other) != itself)
         others = dict(islice((each for each in elsewhere if each[1]), MAX_KNOWN)) if own else {}
-        if not others and own not in self._by_site:  # as for most documents
-            return [], []
         twins = [other for other, name in others.items() if name == own]
         for other, name in others.items():
             if name != own:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -187,7 +186,8 @@ class RowIndex:
         """Set the newest rows, which are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
-        self._newest: defaultdict[int, list[int]] = defaultdict(list)  # the places of each key
+        self._newest: dict[int, int] = {}  # the first place of each key
+        self._further: dict[int, list[int]] = {}  # its further places, as few keys have some
         self._simhashes, self._near = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
@@ -216,7 +216,7 @@ class RowIndex:
             found[at].near[place] = far
         for (keys, most, _, _), places in zip(questions, found, strict=True):
             for key in filter(self._newest.__contains__, keys):
-                places.keys[key] = places.keys.get(key, []) + self._newest[key]
+                places.keys[key] = [*places.keys.get(key, ()), self._newest[key], *self._further.get(key, ())]
             for key, some in places.keys.items():
                 places.keys[key] = [*dict.fromkeys(some)][-most:]
             if len(places.near) > nearest:
@@ -230,14 +230,14 @@ class RowIndex:
         for first in range(0, len(asked), AT_ONCE) if self._near else ():
             numbers, wanted, distances = zip(*asked[first : first + AT_ONCE], strict=True)
             far = np.bitwise_count(np.array(wanted, np.uint64)[:, None] ^ simhashes)
-            hits = (far <= max(distances)).nonzero()
-            for at, row, bits in zip(*hits, far[hits].tolist(), strict=True):
-                if bits <= distances[at]:
-                    yield numbers[at], self._near[row], bits
+            for at, row in zip(*(far <= max(distances)).nonzero(), strict=True):
+                if far[at, row] <= distances[at]:
+                    yield numbers[at], self._near[row], int(far[at, row])
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
-        return len(self._newest.get(key, ())) + sum([level.count(key) for level in self.levels])
+        newest = (key in self._newest) + len(self._further.get(key, ()))
+        return newest + sum([level.count(key) for level in self.levels])
 
     # The newest rows
 
@@ -246,7 +246,8 @@ class RowIndex:
         self._removed.discard(place)
         self._rows.append((place, keys, simhash))
         for key in keys:
-            self._newest[key].append(place)
+            if self._newest.setdefault(key, place) != place:
+                self._further.setdefault(key, []).append(place)
         if simhash is not None:
             self._simhashes.append(simhash)
             self._near.append(place)
@@ -278,9 +279,10 @@ class RowIndex:
         """Make a level of the newest rows, which have numbers up to `last`. Keep those that are unwritten out of it."""
         newest, rows = self._kept(), dict[int, Posted]()
         for place, keys, simhash in newest:
+            if place in rows:
+                keys, simhash = rows[place][1] + keys, rows[place][2] if simhash is None else simhash
             if place not in unwritten:
-                _, known, near = rows.get(place, (place, array("Q"), None))
-                rows[place] = place, known + keys, near if simhash is None else simhash
+                rows[place] = place, keys, simhash
         self.levels.append(Level.of(self.last + 1, last, [*rows.values()]))
         self._restart(row for row in newest if row[0] in unwritten)
 

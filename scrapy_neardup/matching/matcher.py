@@ -137,13 +137,13 @@ class Rule:
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
         """Return the required resemblance, given the number of tokens of the shorter text."""
-        if isinstance(self.resemblance, Mapping):
-            lengths = list(self.resemblance)
-            required = self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
-        else:
+        if isinstance(self.resemblance, (int, float)):
             tokens = max(tokens, 1)
             more = max(self.allowance * min(1.0, LONG / tokens), self.short_allowance / tokens)
             required = min(1.0, self.resemblance + more)
+        else:
+            lengths = list(self.resemblance)
+            required = self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
         return required - self.family_discount * (1 - required) * repeated
 
     def allowed_figures(self, tokens: int, figures: int) -> float:

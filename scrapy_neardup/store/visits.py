@@ -87,8 +87,8 @@ class Visits:
             elif self._session.has_forgotten(visit.target):
                 continue
             elif document := held.get(visit.target) or self._fresh.get(visit.target):
-                is_own = not (visit.url or visit.name)
-                yield replace(visit, signature=document, url=(document.url or "") if is_own else visit.url)
+                url = visit.url or ("" if visit.name else document.url or "")
+                yield _with(visit, url, document, visit.at, visit.before)
 
     def all(self) -> Iterator[Visit]:
         """Yield all visits whose documents are held, also those with a name."""
@@ -276,9 +276,13 @@ def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
 def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool | None = None) -> Visit:
     """Return a visit as it is stored: without its document, and without what the row of that says already."""
     url = "" if (_is_own(visit) if is_own is None else is_own) else visit.url
-    # Not `replace`, which takes five times as long.
+    return _with(visit, url, None, at, before)
+
+
+def _with(visit: Visit, url: str, document: Signature | None, at: str, before: Visit | None) -> Visit:
+    """Return a visit with other values, in a fifth of the time that `replace` takes."""
     return Visit(
-        url, None, visit.is_copy, visit.seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target,
+        url, document, visit.is_copy, visit.seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target,
         at, before,
     )  # fmt: skip
 
