@@ -145,11 +145,10 @@ class Level:
             found = zlib.crc32(column.data, found)
         return found == (self.checksum or 0)
 
-    def find(self, questions: list[Asked], nearest: int) -> Iterator[tuple[int, int, int, int]]:
-        """Yield hits, the oldest row first: the number of a question, a key or 0, a place, its Hamming distance."""
+    def find(self, questions: list[Asked], nearest: int) -> list[tuple[int, int, int, int]]:
+        """Return hits, the oldest row first: the number of a question, a key or 0, a place, its Hamming distance."""
         hits = sorted(_HIT.iter_unpack(self.look(questions, nearest)), key=itemgetter(2))
-        places = self.places[[slot for _, _, slot, _ in hits]].tolist() if hits else ()
-        return ((at, key, place, far) for (at, key, _, far), place in zip(hits, places, strict=True))
+        return [(at, key, self.places.item(slot), far) for at, key, slot, far in hits]
 
     def look(self, questions: list[Asked], nearest: int) -> bytes:
         """Return hits as `_find` does."""
@@ -217,8 +216,8 @@ class RowIndex:
         for (keys, most, _, _), places in zip(questions, found, strict=True):
             for key in filter(self._newest.__contains__, keys):
                 places.keys[key] = [*places.keys.get(key, ()), self._newest[key], *self._further.get(key, ())]
-            for key, some in places.keys.items():
-                places.keys[key] = [*dict.fromkeys(some)][-most:]
+            for key in [key for key, some in places.keys.items() if len(some) > 1]:
+                places.keys[key] = [*dict.fromkeys(places.keys[key])][-most:]
             if len(places.near) > nearest:
                 keep_nearest(places.near, nearest)
         return found
@@ -230,7 +229,8 @@ class RowIndex:
         for first in range(0, len(asked), AT_ONCE) if self._near else ():
             numbers, wanted, distances = zip(*asked[first : first + AT_ONCE], strict=True)
             far = np.bitwise_count(np.array(wanted, np.uint64)[:, None] ^ simhashes)
-            for at, row in zip(*(far <= max(distances)).nonzero(), strict=True):
+            for hit in (far <= max(distances)).ravel().nonzero()[0].tolist():  # in half of the time for two dimensions
+                at, row = divmod(hit, len(simhashes))
                 if far[at, row] <= distances[at]:
                     yield numbers[at], self._near[row], int(far[at, row])
 

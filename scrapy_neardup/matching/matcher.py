@@ -222,8 +222,8 @@ class Matcher:
         matches = self._repeated(document, signature)
         if not matches and self._has_siblings and self._store.hears_of_erasures():
             matches = self._repeated(document, signature)
-        if not matches:
-            return None
+        if len(matches) < 2:
+            return matches[0] if matches else None
         own = [match for match in matches if match.signature is self.last(document.url)]
         own = own or [match for match in matches if self.is_own(document.url, match.signature)]
         best = max(match.evidence.resemblance for match in own or matches)

@@ -198,10 +198,10 @@ class Lookup:
 
     def proposed(self, name: str, signature: Signature, found: Found) -> list[Row]:
         """Return the rows in `found` that the detector `name` proposes, each once."""
-        newest = self._newest.get(name, 0)
-        rows = [row for key in signature.keys.get(name, ()) for row in found.rows.get(key, ())[-newest:]]
-        if name == SIMHASH and name not in self._newest:
-            rows = found.near
+        rows: Iterable[Row] = found.near if name == SIMHASH else ()
+        if newest := self._newest.get(name):
+            keys = filter(found.rows.__contains__, signature.keys.get(name, ()))
+            rows = chain.from_iterable(found.rows[key][-newest:] for key in keys)
         by_key = {row.key: row for row in rows}
         return [row for key, row in by_key.items() if key.startswith(DOCUMENT)]  # an index may be damaged
 

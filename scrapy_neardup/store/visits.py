@@ -194,8 +194,8 @@ class Visits:
         is_same = known and (known.target, known.is_copy) == (visit.target, visit.is_copy)
         if known and is_same and self._session.is_of_writer(run_of(known.at)):
             return _entry(key, _packed(visit, known.at, known.before, is_own=_is_own(known)), keeps_place=True)
-        if visit.is_copy or known:
-            self._recount_all([known], [visit])
+        self._recount(known, -1)
+        self._recount(visit, 1)
         return _entry(key, _packed(visit, at, self._before(known) if known else None))
 
     def _before(self, known: Visit) -> Visit | None:
@@ -223,11 +223,9 @@ class Visits:
         self._write([_entry(key, stored)])
         return True
 
-    def _recount_all(self, gone: Iterable[Visit | None], new: Iterable[Visit]) -> None:
-        for change, visits in ((-1, gone), (1, new)):
-            for visit in visits:
-                if visit and visit.is_copy and visit.target in self.copies:
-                    self.copies[visit.target] = max(0, self.copies[visit.target] + change)
+    def _recount(self, visit: Visit | None, change: int) -> None:
+        if visit and visit.is_copy and visit.target in self.copies:
+            self.copies[visit.target] = max(0, self.copies[visit.target] + change)
 
     # Forgetting
 
@@ -239,7 +237,8 @@ class Visits:
     def _delete(self, visits: dict[str, Visit], *others: Entry) -> None:
         deleted = [_entry(key, _packed(visit, visit.at, visit.before)) for key, visit in visits.items()]
         self._write([], [*deleted, *others])
-        self._recount_all(visits.values(), ())
+        for visit in visits.values():
+            self._recount(visit, -1)
 
     def drop(self, document: Signature) -> None:
         """Delete a document and all its visits."""
@@ -249,7 +248,8 @@ class Visits:
         """Put back the state that a visit had before the run that wrote it; delete the visit if it had none."""
         if before := self.restored(stored):
             self._write([_entry(key, before)])
-            self._recount_all([stored], [before])
+            self._recount(stored, -1)
+            self._recount(before, 1)
         else:
             self._delete({key: stored})
 

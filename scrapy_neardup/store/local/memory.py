@@ -52,11 +52,14 @@ class MemoryBackend:
         """
         if not places.keys and not places.near:
             return Found()
-        rows = self._at({place for found in (*places.keys.values(), places.near) for place in found})
+        wanted = {place for found in (*places.keys.values(), places.near) for place in found}
+        rows, most = self._at(wanted), question.most
         keys = {key: [rows[place] for place in found if place in rows] for key, found in places.keys.items()}
         near = {place: far for place, far in places.near.items() if place in rows}
-        most, is_short = question.most, len(near) < NEWEST and len(places.near) == times * NEWEST
-        if is_short or any(len(keys[key]) < most and len(found) == times * most for key, found in places.keys.items()):
+        is_short = len(near) < NEWEST and len(places.near) == times * NEWEST
+        if len(rows) < len(wanted) and (
+            is_short or any(len(keys[key]) < most and len(found) == times * most for key, found in places.keys.items())
+        ):
             times *= 8
             wider = question._replace(most=times * most)
             return self._found(question, self.index.find([wider], times * NEWEST)[0], times)
