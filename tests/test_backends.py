@@ -330,12 +330,12 @@ def test_documents_are_held_up_to_the_first_that_is_not(place: Place) -> None:
     backend = place.begun()
     backend.write([document(1, 11)])
     some = [document(2, 12), document(3, 13), document(4, 11), document(5, 14)]
-    questions = [Question(each.postings.keys, 4) for each in some]
+    questions = [Question(each.keys, 4) for each in some]
     found = backend.find(questions, some)
     assert [each.is_held for each in found] == [True, True, False, False]
     assert [find(backend, key) for key in (12, 13, 14)] == [[some[0].key], [some[1].key], []]
     again = document(6, 15, 16), document(7, 16)
-    questions = [Question(each.postings.keys, 4) for each in again]
+    questions = [Question(each.keys, 4) for each in again]
     found = backend.find(questions, again)
     assert [each.is_held for each in found] == [True, False]
     assert [keys_of(each.rows.get(key_of(16), [])) for each in found] == [[], [again[0].key]]

@@ -323,8 +323,8 @@ class Store:
             for row in self._rows(records.index_key("host", name), PAGES):
                 with suppress(StoreError):
                     documents.append(self.held(row))
-        known = (each for each in documents if host(each.url or "") == name and not self._is_gone(each))
-        return sorted(known, key=_moment)
+        known = {each for each in documents if host(each.url or "") == name and not self._is_gone(each)}
+        return sorted(known - self.pending.keys(), key=_moment)
 
     def _rows(self, key: int, most: int) -> list[Row]:
         """Return the newest rows of committed documents that the index has for a key."""

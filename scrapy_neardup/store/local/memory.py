@@ -63,8 +63,10 @@ class MemoryBackend:
             times *= 8
             wider = question._replace(most=times * most)
             return self._found(question, self.index.find([wider], times * NEWEST)[0], times)
-        keep_nearest(near, NEWEST)
-        return Found({key: found[-most:] for key, found in keys.items()}, [rows[place] for place in near])
+        if times > 1:
+            keep_nearest(near, NEWEST)
+            keys = {key: found[-most:] for key, found in keys.items()}
+        return Found(keys, [rows[place] for place in near])
 
     def _at(self, places: Iterable[int]) -> dict[int, Row]:
         """Return the existing rows at these places, as a dictionary by place."""
