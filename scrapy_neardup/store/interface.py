@@ -207,7 +207,7 @@ class Lookup:
 
     def enter(self, signature: Signature) -> None:
         """Add a document to the indexes in RAM, in place of its old entries. If an index raises, undo the additions."""
-        fingerprints = signature.fingerprints if self.own else {}
+        fingerprints = signature.fingerprints
         try:
             for name, index in self.own.items():
                 index.remove(fingerprints.get(name, ()), signature)

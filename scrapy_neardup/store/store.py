@@ -232,7 +232,7 @@ class Store:
         """Add a document to `pending`. The back end must already hold it."""
         self.pending[signature] = entry
         signature.count = self.urls.count
-        if self.run:  # otherwise its row stays in memory
+        if self.run:  # else its row stays in memory
             self._held[entry.key] = signature
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
@@ -288,7 +288,8 @@ class Store:
 
     def held(self, row: Row) -> Signature:
         """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
-        if isinstance(row.value, Signature):  # as all rows in memory
+        if isinstance(row.value, Signature):  # as long as it is in memory
+            row.value.count = self.urls.count
             return row.value
         signature = self._held.get(row.key)
         if signature is None:

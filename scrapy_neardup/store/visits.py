@@ -18,18 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..signature import Signature, Visit
 from .interface import Backend, Entry, Question, Row, StoreError
-from .records import (
-    DOCUMENT,
-    VISIT,
-    id_of,
-    index_key,
-    place_of,
-    plain,
-    postings,
-    run_of,
-    visit_key,
-    visit_keys,
-)
+from .records import DOCUMENT, VISIT, id_of, index_key, place_of, plain, postings, run_of, visit_key, visit_keys
 
 if TYPE_CHECKING:
     from .runs import Session
@@ -194,8 +183,9 @@ class Visits:
         is_same = known and (known.target, known.is_copy) == (visit.target, visit.is_copy)
         if known and is_same and self._session.is_of_writer(run_of(known.at)):
             return _entry(key, _packed(visit, known.at, known.before, is_own=_is_own(known)), keeps_place=True)
-        self._recount(known, -1)
-        self._recount(visit, 1)
+        if visit.is_copy or known:
+            self._recount(known, -1)
+            self._recount(visit, 1)
         return _entry(key, _packed(visit, at, self._before(known) if known else None))
 
     def _before(self, known: Visit) -> Visit | None:
