@@ -24,7 +24,7 @@ from ..signature import Evidence, Signature
 from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
 from .reviews import WHY_APART, Reviews
-from .siblings import Page, Siblings, title_words
+from .siblings import Page, Pair, Siblings, title_words
 
 if TYPE_CHECKING:
     from ..store import Store
@@ -260,13 +260,14 @@ class Matcher:
         self, document: Document, signature: Signature, proposed: list[Proposed], *, outranked: bool = False
     ) -> Iterator[Match]:
         page = self._page(document, signature, [] if outranked else proposed)
-        matches = [match for name, earlier in proposed if (match := self._verified(page, name, earlier))]
+        found = [each for name, earlier in proposed if (each := self._verified(page, name, earlier))]
+        matches = [match for _, match in found]
         if signature.facts and not outranked:
             self._learn_counters(document, signature, matches)
         told_apart = self._told_apart(signature, matches) if signature.facts else {}
-        for match in matches:
+        for pair, match in found:
             earlier = match.signature
-            if self._why_apart(page, earlier):
+            if self._why_apart(document, earlier, pair):
                 self._has_siblings = True
                 self._note_apart(signature, earlier)
             elif not told_apart or agree_in(
@@ -312,7 +313,7 @@ class Matcher:
         The two are siblings, or a person judged them different.
         """
         page = self._page(document, signature, self.candidates(document, signature))
-        return self._why_apart(page, earlier)
+        return self._why_apart(document, earlier, page.beside(earlier))
 
     def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> Page:
         """Return the page of a document, for comparison with its candidates.
@@ -324,12 +325,11 @@ class Matcher:
             self._erasures, self._siblings = self._store.session.erasures, Siblings(self._store.pages)
         return self._siblings.page(document, signature, (earlier for _, earlier in proposed))
 
-    def _why_apart(self, page: Page, earlier: Signature) -> str | None:
-        document = page.document
+    def _why_apart(self, document: Document, earlier: Signature, pair: Pair) -> str | None:
         is_own = self.is_own(document.url, earlier) and not document.is_one_of_several
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
-        return page.beside(earlier).why_siblings(is_own=is_own, counters=self._store.counters.of(document.url))
+        return pair.why_siblings(is_own=is_own, counters=self._store.counters.of(document.url))
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
@@ -346,33 +346,34 @@ class Matcher:
         if (last := self.last(document.url)) and last not in seen:
             yield URL, last
 
-    def _verified(self, page: Page, name: str, earlier: Signature) -> Match | None:
-        """Return the match of a page with a candidate of the detector `name`; None if the rule rejects it."""
+    def _verified(self, page: Page, name: str, earlier: Signature) -> tuple[Pair, Match] | None:
+        """Return the pair of a page and a candidate of the detector `name`, with its match; None if the rule rejects
+        it."""
         self.compared += 1
         later = page.signature
         found = compare(later.sketch, earlier.sketch)
         # Most pairs end here, so expensive checks come later, above all the counting of copies.
         if not self.rule.may_accept(found):
             return None
-        found = found._replace(resemblance=max(found.resemblance, page.beside(earlier).own_resemblance))
+        pair = page.beside(earlier)
+        found = found._replace(resemblance=max(found.resemblance, pair.own_resemblance))
         same_text = _same_text(later, earlier)
-        same_record = same_text and (self.is_own(later.url, earlier) or self._is_same_record(page, earlier))
+        same_record = same_text and (self.is_own(later.url, earlier) or self._is_same_record(later, earlier, pair))
         if not self.rule.accepts(found, same_record=same_record, same_text=same_text, repeated=earlier.repeats > 0):
             return None
         distance = None if later.simhash is None or earlier.simhash is None else hamming(later.simhash, earlier.simhash)
         measures = round(found.resemblance, 4), round(found.containment, 4), round(found.length_ratio, 4)
         kind = page_kind(found.resemblance, later.layout, earlier.layout)
-        return Match(earlier, Evidence(name, distance, *measures, kind))
+        return pair, Match(earlier, Evidence(name, distance, *measures, kind))
 
-    def _is_same_record(self, page: Page, earlier: Signature) -> bool:
+    def _is_same_record(self, later: Signature, earlier: Signature, pair: Pair) -> bool:
         """Return whether two documents with one text are the same record of one site.
 
         Without text, a strong fact must be equal too.
         """
-        later = page.signature
         return (
             bool(later.facts)
-            and page.beside(earlier).is_of_one_host
+            and pair.is_of_one_host
             and (not later.title or title_words(later.title) == title_words(earlier.title))
             and (later.sketch.tokens > 0 or has_strong(later.facts))
             and agree(later.facts, earlier.facts, self._store.counters.of(later.url))

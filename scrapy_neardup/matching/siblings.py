@@ -122,14 +122,11 @@ class Page:
         self.signature = signature
         self.others = others
         self.codes = _codes(signature)
-        self._pairs: dict[Signature, Pair] = {}
         self._bins: dict[str, npt.NDArray[np.intp]] = {}
 
     def beside(self, earlier: Signature) -> Pair:
-        """Return the pair of this page and an earlier one."""
-        if earlier not in self._pairs:
-            self._pairs[earlier] = Pair(self, earlier)
-        return self._pairs[earlier]
+        """Return the pair of this page and an earlier one. The page does not keep it, since that would be a circle."""
+        return Pair(self, earlier)
 
     @once
     def words(self) -> frozenset[str]:
