@@ -17,9 +17,7 @@ class once(Generic[T]):  # noqa: N801 - as `property`
     """A property that is computed once, without the lock that `cached_property` takes before Python 3.12."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute = compute
-        self._name = compute.__name__
-        self.__doc__ = compute.__doc__
+        self._compute, self._name, self.__doc__ = compute, compute.__name__, compute.__doc__
 
     def __get__(self, instance: Any, owner: object) -> T:
         value = instance.__dict__[self._name] = self._compute(instance)

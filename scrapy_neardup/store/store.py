@@ -87,7 +87,7 @@ class Store:
         self._recent: deque[Signature] = deque(maxlen=RECENT)
         self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process; see `_is_gone`
         self._elsewhere: WeakSet[Signature] = WeakSet()  # pending elsewhere when they were last found
-        self._samples: dict[str, int] = {}  # the number of samples by host that this process made
+        self._samples: Counter[str] = Counter()  # the number of samples by host that this process made
         self._intended: dict[Signature, Entry] = {}
         self._seen = b""
         self._foreseen: dict[Signature, Found] = {}
@@ -217,7 +217,7 @@ class Store:
     def _takes_sample(self, signature: Signature) -> bool:
         """Return whether a new document is to be a sample of its host. The more a host has, the fewer become some."""
         name = host(signature.url or "")
-        known = self._samples.get(name, 0)
+        known = self._samples[name]
         return bool(name) and (known < PAGES or not hash_text(signature.id) % (1 << known // PAGES))
 
     def add(self, signature: Signature) -> None:
@@ -238,16 +238,12 @@ class Store:
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
         if entry := self.pending.pop(signature, None):
-            if signature.sample:
-                self._count_sample(host(signature.url or ""))
+            if len(self._samples) >= HOSTS:
+                self._samples.clear()
+            self._samples[host(signature.url or "")] += signature.sample
             self.urls.record(visit, entry)
             signature.shrink()
             self._note(visit)
-
-    def _count_sample(self, name: str) -> None:
-        if len(self._samples) >= HOSTS:
-            self._samples.clear()
-        self._samples[name] = self._samples.get(name, 0) + 1
 
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all its visits."""
@@ -258,7 +254,7 @@ class Store:
         else:
             self.urls.drop(signature)
             if signature.sample:
-                self._samples.pop(host(signature.url or ""), None)
+                del self._samples[host(signature.url or "")]
         self.lookup.remove(signature)
         self._gone.add(signature)
         self._flush_in_time()
