@@ -52,21 +52,16 @@ class MemoryBackend:
         """
         if not places.keys and not places.near:
             return Found()
-        wanted = {place for found in (*places.keys.values(), places.near) for place in found}
-        rows, most = self._at(wanted), question.most
+        rows = self._at({place for found in (*places.keys.values(), places.near) for place in found})
         keys = {key: [rows[place] for place in found if place in rows] for key, found in places.keys.items()}
         near = {place: far for place, far in places.near.items() if place in rows}
-        is_short = len(near) < NEWEST and len(places.near) == times * NEWEST
-        if len(rows) < len(wanted) and (
-            is_short or any(len(keys[key]) < most and len(found) == times * most for key, found in places.keys.items())
-        ):
+        most, is_short = question.most, len(near) < NEWEST and len(places.near) == times * NEWEST
+        if is_short or any(len(keys[key]) < most and len(found) == times * most for key, found in places.keys.items()):
             times *= 8
             wider = question._replace(most=times * most)
             return self._found(question, self.index.find([wider], times * NEWEST)[0], times)
-        if times > 1:
-            keep_nearest(near, NEWEST)
-            keys = {key: found[-most:] for key, found in keys.items()}
-        return Found(keys, [rows[place] for place in near])
+        keep_nearest(near, NEWEST)
+        return Found({key: found[-most:] for key, found in keys.items()}, [rows[place] for place in near])
 
     def _at(self, places: Iterable[int]) -> dict[int, Row]:
         """Return the existing rows at these places, as a dictionary by place."""
