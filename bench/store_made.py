@@ -116,5 +116,5 @@ def fill(store: Store, given: Given) -> None:
             else:
                 visit = Visit(url(place), None, True, START + place, SIZE, EVIDENCE, target=ids[int(number)], at=id)
             rows.append((visit_key(url(place)), visit))
-        store.backend.write([Entry(key, record, postings(record)) for key, record in rows])
+        store.backend.write([Entry(key, record, *postings(record)) for key, record in rows])
         store.flush(wait=False)

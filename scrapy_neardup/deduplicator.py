@@ -51,7 +51,7 @@ class Claim:
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
-        self.rival = dedup.pending(match.signature) if match else None
+        self.rival = dedup.pending.get(match.signature) if match else None
         """The pending claim of the original, or None. The outcome of that claim becomes the outcome of this one."""
         self.is_early = bool(self.rival or (match and dedup.store.is_pending(match.signature)))
         """True if the original was pending at the time of the claim, in this process or another."""
@@ -86,9 +86,10 @@ class Claim:
         try:
             self._dedup.settle(self)
         finally:
-            with ExitStack() as stack:  # call all of them, even if one raises
-                for callback in reversed(self._observers):
-                    stack.callback(callback)
+            if self._observers:
+                with ExitStack() as stack:  # call all of them, even if one raises
+                    for callback in reversed(self._observers):
+                        stack.callback(callback)
 
 
 logger = logging.getLogger(__name__)
@@ -125,7 +126,8 @@ class Deduplicator:
         """Rules on hosts that came into force or were dropped, not yet logged."""
         self._learns_hosts = config.learn_hosts
         self._clock = clock
-        self._pending: dict[Signature, Claim] = {}
+        self.pending: dict[Signature, Claim] = {}
+        """The claims of the documents that are pending in this process."""
         self._signed: dict[Document, Signature] = {}
         """Signatures of prefetched documents."""
         self._closed = False
@@ -190,7 +192,7 @@ class Deduplicator:
         self.matcher.learn(signature, match)
         claim = Claim(self, document, signature, match)
         if match is None and is_held:
-            self._pending[signature] = claim
+            self.pending[signature] = claim
         return claim
 
     def decide(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> list[Claim]:
@@ -259,14 +261,10 @@ class Deduplicator:
         has_same_fields = names_in(last.facts) == names_in(signature.facts)
         return has_same_fields or self.store.session.is_of_writer(run_of(link.at))
 
-    def pending(self, signature: Signature) -> Claim | None:
-        """Return the claim of a document that is pending in this process; None if there is none."""
-        return self._pending.get(signature)
-
     def settle(self, claim: Claim) -> None:
         """Record the outcome of a claim. The claim calls this once."""
         document, signature, match = claim.document, claim.signature, claim.match
-        is_new = self._pending.pop(signature, None) is not None
+        is_new = self.pending.pop(signature, None) is not None
         if claim.state == "withdrawn":
             if is_new:
                 self.store.withdraw(signature)
@@ -337,7 +335,7 @@ class Deduplicator:
         stay, since this run may die.
         """
         for match in list(self.matcher.outranked(document, signature)):
-            if rival := self.pending(match.signature):
+            if rival := self.pending.get(match.signature):
                 rival.when_settled(partial(self._take_place, document, signature))
                 continue
             for link in self.store.visits(match.signature):
@@ -388,7 +386,7 @@ class Deduplicator:
             return
         self._closed = True
         try:
-            for claim in list(self._pending.values()):
+            for claim in list(self.pending.values()):
                 claim.withdraw()
         finally:
             self.store.close(clean=clean)

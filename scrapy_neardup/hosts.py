@@ -272,7 +272,7 @@ class Hosts:
     def learn(
         self,
         url: str,
-        known: Iterable[str],
+        known: Collection[str],
         look: Callable[[str], Finding | None],
         now: float,
         *,
@@ -286,15 +286,16 @@ class Hosts:
         the epoch. `claimed`: the canonical URLs that the page itself names. Such a URL proves nothing alone, but equal
         content at it counts twice.
         """
-        own, itself = site(url), canonical_url(url)
-        elsewhere = (other for other in known if site(other) and canonical_url(other) != itself)
-        others = list(islice(elsewhere, MAX_KNOWN)) if own else []
-        if not others and own not in self._by_site:  # as for most documents
+        own = site(url)
+        if not known and own not in self._by_site:  # as for most documents
             return [], []
-        twins = [other for other in others if site(other) == own]
-        for other in others:
-            if site(other) != own:
-                self._suspect(url, other)
+        itself = canonical_url(url)
+        elsewhere = ((other, site(other)) for other in known if canonical_url(other) != itself)
+        others = dict(islice((each for each in elsewhere if each[1]), MAX_KNOWN)) if own else {}
+        twins = [other for other, name in others.items() if name == own]
+        for other, name in others.items():
+            if name != own:
+                self._suspect((own, url), (name, other))
         claims = frozenset(map(canonical_url, claimed))
         rows: list[Row] = []
         changed: list[Relation] = []
@@ -364,9 +365,9 @@ class Hosts:
             self._relations.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape)
         )
 
-    def _suspect(self, url: str, other: str) -> None:
-        """Given two URLs of one document, add a relation of their hosts, if the URLs correspond."""
-        (first, a), (second, b) = sorted((site(u), u) for u in (url, other))
+    def _suspect(self, *pages: tuple[str, str]) -> None:
+        """Given two hosts, each with its URL of one document, add a relation of them, if the URLs correspond."""
+        (first, a), (second, b) = sorted(pages)
         if found := shape(a, b):
             self._relation((first, second), found)
 

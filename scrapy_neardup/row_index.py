@@ -47,6 +47,7 @@ TAIL = 1024  # the number of rows in dictionaries after which they become a leve
 RATIO = 4  # a level is merged with an earlier one up to this many times as large
 CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
+AT_ONCE = 256  # SimHashes to compare with those of the newest rows at a time
 _NEAR = 1 << 63
 _HIT = Struct("=4Q")
 _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
@@ -144,11 +145,10 @@ class Level:
             found = zlib.crc32(column.data, found)
         return found == (self.checksum or 0)
 
-    def find(self, questions: list[Asked], nearest: int) -> Iterator[tuple[int, int, int, int]]:
-        """Yield hits, the oldest row first: the number of a question, a key or 0, a place, its Hamming distance."""
+    def find(self, questions: list[Asked], nearest: int) -> list[tuple[int, int, int, int]]:
+        """Return hits, the oldest row first: the number of a question, a key or 0, a place, its Hamming distance."""
         hits = sorted(_HIT.iter_unpack(self.look(questions, nearest)), key=itemgetter(2))
-        places = self.places[[slot for _, _, slot, _ in hits]].tolist() if hits else ()
-        return ((at, key, place, far) for (at, key, _, far), place in zip(hits, places, strict=True))
+        return [(at, key, self.places.item(slot), far) for at, key, slot, far in hits]
 
     def look(self, questions: list[Asked], nearest: int) -> bytes:
         """Return hits as `_find` does."""
@@ -185,7 +185,8 @@ class RowIndex:
         """Set the newest rows, which are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
-        self._newest: dict[int, list[int]] = {}  # the places of each key
+        self._newest: dict[int, int] = {}  # the first place of each key
+        self._further: dict[int, list[int]] = {}  # its further places, as few keys have some
         self._simhashes, self._near = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
@@ -210,37 +211,43 @@ class RowIndex:
                     found[at].keys.setdefault(key, []).append(place)
                 else:
                     found[at].near[place] = far
-        for question, places in zip(questions, found, strict=True):
-            self._add_newest(question, places)
-            for key, some in places.keys.items():
-                places.keys[key] = [*dict.fromkeys(some)][-question[1] :]
-            keep_nearest(places.near, nearest)
+        for at, place, far in self._near_newest(asked):
+            found[at].near[place] = far
+        for (keys, most, _, _), places in zip(questions, found, strict=True):
+            for key in filter(self._newest.__contains__, keys):
+                places.keys[key] = [*places.keys.get(key, ()), self._newest[key], *self._further.get(key, ())]
+            for key in [key for key, some in places.keys.items() if len(some) > 1]:
+                places.keys[key] = [*dict.fromkeys(places.keys[key])][-most:]
+            if len(places.near) > nearest:
+                keep_nearest(places.near, nearest)
         return found
 
-    def _add_newest(self, question: Asked, found: Places) -> None:
-        """Add the places of all rows outside the levels that answer a question."""
-        keys, _, simhash, distance = question
-        if simhash is not None and self._near:
-            far = np.bitwise_count(np.frombuffer(self._simhashes, np.uint64) ^ np.uint64(simhash))
-            for at in (far <= distance).nonzero()[0].tolist():
-                found.near[self._near[at]] = int(far[at])
-        for key in filter(self._newest.__contains__, keys):
-            found.keys[key] = found.keys.get(key, []) + self._newest[key]
+    def _near_newest(self, questions: list[Asked]) -> Iterator[tuple[int, int, int]]:
+        """Yield hits among the rows outside the levels: the number of a question, a place, its Hamming distance."""
+        asked = [(at, each[2], each[3]) for at, each in enumerate(questions) if each[2] is not None]
+        simhashes = np.frombuffer(self._simhashes, np.uint64)
+        for first in range(0, len(asked), AT_ONCE) if self._near else ():
+            numbers, wanted, distances = zip(*asked[first : first + AT_ONCE], strict=True)
+            far = np.bitwise_count(np.array(wanted, np.uint64)[:, None] ^ simhashes)
+            for hit in (far <= max(distances)).ravel().nonzero()[0].tolist():  # in half of the time for two dimensions
+                at, row = divmod(hit, len(simhashes))
+                if far[at, row] <= distances[at]:
+                    yield numbers[at], self._near[row], int(far[at, row])
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
-        return len(self._newest.get(key, ())) + sum([level.count(key) for level in self.levels])
+        newest = (key in self._newest) + len(self._further.get(key, ()))
+        return newest + sum([level.count(key) for level in self.levels])
 
     # The newest rows
 
     def add(self, place: int, keys: array[int], simhash: int | None) -> None:
         """Add a row that is newer than all others, or further postings of a known row."""
-        if not keys and simhash is None:
-            return
         self._removed.discard(place)
         self._rows.append((place, keys, simhash))
         for key in keys:
-            self._newest.setdefault(key, []).append(place)
+            if self._newest.setdefault(key, place) != place:
+                self._further.setdefault(key, []).append(place)
         if simhash is not None:
             self._simhashes.append(simhash)
             self._near.append(place)
@@ -272,9 +279,10 @@ class RowIndex:
         """Make a level of the newest rows, which have numbers up to `last`. Keep those that are unwritten out of it."""
         newest, rows = self._kept(), dict[int, Posted]()
         for place, keys, simhash in newest:
+            if place in rows:
+                keys, simhash = rows[place][1] + keys, rows[place][2] if simhash is None else simhash
             if place not in unwritten:
-                _, known, near = rows.get(place, (place, array("Q"), None))
-                rows[place] = place, known + keys, near if simhash is None else simhash
+                rows[place] = place, keys, simhash
         self.levels.append(Level.of(self.last + 1, last, [*rows.values()]))
         self._restart(row for row in newest if row[0] in unwritten)
 
@@ -313,10 +321,10 @@ class RowIndex:
         return [Level(levels[0].first, levels[-1].last, places, simhashes, entries)]
 
 
-def sharing(questions: list[Asked]) -> set[int]:
+def sharing(questions: Sequence[Asked]) -> set[int]:
     """Return the places of those questions that share a key with another one, or whose SimHashes are near."""
     level = Level.of(0, 0, [(place, keys, simhash) for place, (keys, _, simhash, _) in enumerate(questions)])
-    pairs = np.frombuffer(level.look(questions, 2), np.uint64).reshape(-1, 4)[:, ::2]
+    pairs = np.frombuffer(level.look([*questions], 2), np.uint64).reshape(-1, 4)[:, ::2]
     return {*pairs[pairs[:, 0] != pairs[:, 1]].ravel().tolist()}
 
 

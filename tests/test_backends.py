@@ -20,7 +20,7 @@ from scrapy_neardup.store import records
 from scrapy_neardup.store.interface import Backend, Entry, Found, Question, Row, StoreError
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.local.sqlite import SqliteBackend
-from scrapy_neardup.store.records import HostNews, Postings, Run, id_of, index_key, kind_of, postings, visit_key
+from scrapy_neardup.store.records import HostNews, Run, id_of, index_key, kind_of, postings, visit_key
 from scrapy_neardup.store.redis.backend import RedisBackend
 
 RUN = "run"
@@ -83,7 +83,7 @@ def document(number: int, *values: int, simhash: int | None = None, run: str = R
     prints = {"shingle": values, "simhash": () if simhash is None else (simhash,)}
     key = row_key("document", run, number)
     made = built(f"http://a.example/{number}", prints, SKETCH, 1.5, title=title, id=id_of(key))
-    return Entry(key, made, postings(made))
+    return Entry(key, made, *postings(made))
 
 
 def row_key(kind: str, run: str, number: int) -> str:
@@ -99,7 +99,7 @@ def key_of(value: int) -> int:
 def link(number: int, target: str, run: str = RUN) -> Entry:
     """Return a mirror of a document."""
     made = Visit(f"http://b.example/{number}", None, True, 2.5, 10, target=target, at=f"{run}/{number:06x}")
-    return Entry(visit_key(made.url), made, postings(made))
+    return Entry(visit_key(made.url), made, *postings(made))
 
 
 def loaded(row: Row) -> Any:
@@ -128,7 +128,7 @@ def near(backend: Backend, simhash: int, distance: int) -> list[str]:
 
 def claim(backend: Backend, entry: Entry) -> Found:
     """Ask for all keys of a document, to hold it."""
-    question = Question(entry.postings.keys, NEWEST, entry.postings.simhash, 3)
+    question = Question(entry.keys, NEWEST, entry.simhash, 3)
     return backend.find([question], [entry])[0]
 
 
@@ -262,7 +262,7 @@ def test_nearest_where_nearer_ones_are_gone(place: Place) -> None:
 def test_key_and_simhash_at_their_limits(place: Place) -> None:
     backend = place.begun()
     most = (1 << 64) - 1
-    entry = document(1, simhash=most)._replace(postings=Postings(array("Q", [0, most, 1 << 44]), most))
+    entry = document(1, simhash=most)._replace(keys=array("Q", [0, most, 1 << 44]), simhash=most)
     backend.write([entry])
     assert [found_by(backend, key) for key in (0, most, 1 << 44, 1 << 60)] == [[entry.key]] * 3 + [[]]
     assert near(backend, most, 0) == [entry.key]
@@ -330,12 +330,12 @@ def test_documents_are_held_up_to_the_first_that_is_not(place: Place) -> None:
     backend = place.begun()
     backend.write([document(1, 11)])
     some = [document(2, 12), document(3, 13), document(4, 11), document(5, 14)]
-    questions = [Question(each.postings.keys, 4) for each in some]
+    questions = [Question(each.keys, 4) for each in some]
     found = backend.find(questions, some)
     assert [each.is_held for each in found] == [True, True, False, False]
     assert [find(backend, key) for key in (12, 13, 14)] == [[some[0].key], [some[1].key], []]
     again = document(6, 15, 16), document(7, 16)
-    questions = [Question(each.postings.keys, 4) for each in again]
+    questions = [Question(each.keys, 4) for each in again]
     found = backend.find(questions, again)
     assert [each.is_held for each in found] == [True, False]
     assert [keys_of(each.rows.get(key_of(16), [])) for each in found] == [[], [again[0].key]]
@@ -401,7 +401,7 @@ def read_all(backend: Backend) -> dict[str, Row]:
 def test_damaged_postings_are_told(place: Place, key: str, value: bytes) -> None:
     backend = place.begun()
     assert isinstance(backend, RedisBackend)
-    backend.write([document(1, simhash=0)._replace(postings=Postings(array("Q", [0]), 0))])
+    backend.write([document(1, simhash=0)._replace(keys=array("Q", [0]), simhash=0)])
     backend.flush(wait=True)
     root = backend.root.encode()
     if key == "n":

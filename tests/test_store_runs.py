@@ -306,7 +306,7 @@ def test_a_visit_of_another_url_with_the_same_hash_is_unknown(place: Place) -> N
         known = store.resolve(f"{URL}a")
         assert known
         other = Visit("http://b.example/", None, False, 1.0, at=known.at)
-        store.backend.write([Entry(visit_key(MIRROR), other, postings(other))])
+        store.backend.write([Entry(visit_key(MIRROR), other, *postings(other))])
         store.refresh()
         assert store.resolve(MIRROR) is None
         store.record(link(MIRROR, known.signature, is_copy=True))

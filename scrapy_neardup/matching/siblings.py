@@ -17,7 +17,7 @@ import re
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from itertools import compress, count
 from typing import TypeAlias
 
@@ -28,7 +28,7 @@ from ..document import Document
 from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
 from ..fingerprints.hashes import minima, places, shingle_hashes
 from ..fingerprints.record import BINS, WIDTH, Codes, Sketch, missing_figures, overlap, resemblance
-from ..signature import Signature
+from ..signature import Signature, once
 from ..text.main_text import squeeze
 from ..text.tokens import marks, tokenize
 from ..text.urls import host
@@ -122,38 +122,35 @@ class Page:
         self.signature = signature
         self.others = others
         self.codes = _codes(signature)
-        self._pairs: dict[Signature, Pair] = {}
         self._bins: dict[str, npt.NDArray[np.intp]] = {}
 
     def beside(self, earlier: Signature) -> Pair:
-        """Return the pair of this page and an earlier one."""
-        if earlier not in self._pairs:
-            self._pairs[earlier] = Pair(self, earlier)
-        return self._pairs[earlier]
+        """Return the pair of this page and an earlier one. The page does not keep it, since that would be a circle."""
+        return Pair(self, earlier)
 
-    @cached_property
+    @once
     def words(self) -> frozenset[str]:
         return frozenset(self.document.tokens)
 
-    @cached_property
+    @once
     def title(self) -> Words:
         return title_words(self.signature.title)
 
-    @cached_property
+    @once
     def subject(self) -> Words:
         return subject(self.title, self.host_titles)
 
-    @cached_property
+    @once
     def host_titles(self) -> set[Words]:
         return set(self.titles) - {()}
 
-    @cached_property
+    @once
     def titles(self) -> list[Words]:
         """The titles of the other pages; () for those of other hosts."""
         name = host(self.document.url or "")
         return [title_words(title) if host(url) == name else () for url, title in self.others]
 
-    @cached_property
+    @once
     def samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The positions of the sampled shingles in the text, in order, and their bins."""
         runs = shingle_hashes(self.document.hashes[:, 0], WIDTH)
@@ -247,12 +244,12 @@ class Pair:
         if min(large, lost) > PART or (is_doubted and min(all_, lost) > SOME):
             yield "each text has passages that the other lacks"
 
-    @cached_property
+    @once
     def _is_equal(self) -> bool:
-        later, earlier = self._later.head, self._earlier.head
-        return later.sketch == earlier.sketch and later.digest == earlier.digest
+        later, earlier = self._later, self._earlier
+        return later.sketch == earlier.sketch and later.head.digest == earlier.head.digest
 
-    @cached_property
+    @once
     def _has_same_title(self) -> bool:
         return bool(self._page.title) and self._page.title == title_words(self._earlier.title)
 
@@ -272,7 +269,7 @@ class Pair:
         has_titles = bool(self._later.title and self._earlier.title)
         return self._has_same_title if has_titles else any(self._counts)
 
-    @cached_property
+    @once
     def differ_in_subject(self) -> bool | None:
         """True if the titles have different subjects; None if one has none, beside what its host's titles share.
 
@@ -289,13 +286,13 @@ class Pair:
             return False if theirs else None
         return is_one or not same_title(self._later.title, other)
 
-    @cached_property
+    @once
     def _counts(self) -> list[bool]:
         """For each other page, whether it counts. The earlier page and those with its text, its records, do not."""
         own, text = _place(self._earlier), self._earlier.head.codes
         return [place != own and codes != text for place, codes in self._page.others.items()]
 
-    @cached_property
+    @once
     def _others(self) -> Codes:
         """The codes of the other pages that count, one row for each."""
         codes = compress(self._page.others.values(), self._counts)
@@ -319,24 +316,23 @@ class Pair:
             return bool(words) and (self.is_of_one_host or self._later.sketch.shingles <= BINS)
         return float(np.mean([each.mean() for each in found])) <= LITTLE
 
-    @cached_property
+    @once
     def own_resemblance(self) -> float:
         """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not."""
-        found = overlap(self._ours, self._own(self._earlier_codes))
+        found = overlap(*self._own)
         return found.shared / found.any if found.any else float(self._is_equal)
 
     @property
     def form(self) -> float:
         """The share of the later page's shingles that are form."""
-        return 1 - (BINS - self._ours.count(0)) / max(1, BINS - self._later.head.codes.count(0))
+        return 1 - (BINS - self._own[0].count(0)) / max(1, BINS - self._later.head.codes.count(0))
 
-    @cached_property
-    def _ours(self) -> bytes:
-        return self._own(self._page.codes)
-
-    def _own(self, codes: Codes) -> bytes:
-        """Return the codes of a page's own text, and 0 in the bins of form."""
-        return np.where((self._others == codes).any(axis=0), np.uint8(0), codes).tobytes()
+    @once
+    def _own(self) -> tuple[bytes, bytes]:
+        """The codes of the own texts of the later and the earlier page, with 0 in the bins of form."""
+        ours, theirs = self._page.codes, self._earlier_codes
+        is_ours, is_theirs = (self._others != ours).all(axis=0), (self._others != theirs).all(axis=0)
+        return (ours * is_ours).tobytes(), (theirs * is_theirs).tobytes()
 
     def _passages(self) -> npt.NDArray[np.intp]:
         """Return the lengths, in words, of the passages of the later text that the earlier text lacks."""

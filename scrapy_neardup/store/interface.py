@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..fingerprints.record import SIMHASH
 from ..row_index import NEWEST, Equal, Index, Near
 from ..signature import Signature
-from .records import DOCUMENT, Postings, Record
+from .records import DOCUMENT, Record
 
 if TYPE_CHECKING:
     from ..detectors import Detector
@@ -56,7 +56,9 @@ class Entry(NamedTuple):
 
     key: str
     record: Record
-    postings: Postings = Postings(array("Q"))
+    keys: array[int] = array("Q")
+    """The 64-bit keys by which the index finds the row, with well-mixed bits."""
+    simhash: int | None = None
     keeps_place: bool = False
     """True if the row exists and keeps its postings. Other processes get no news of such a change."""
 
@@ -98,6 +100,8 @@ class Backend(Protocol):
     """The path or address of the store, without passwords."""
     is_remote: bool
     """True if the back end is a server. Other processes see this process's pending documents only on a server."""
+    version: int
+    """Changes when `news` has read all that others wrote. On a server, rows may change at any time."""
     hears_documents: bool
     """True if the news of a server are to include new documents, as those of a file always do."""
 
@@ -194,15 +198,16 @@ class Lookup:
 
     def proposed(self, name: str, signature: Signature, found: Found) -> list[Row]:
         """Return the rows in `found` that the detector `name` proposes, each once."""
-        newest = self._newest.get(name, 0)
-        rows = [row for key in signature.keys.get(name, ()) for row in found.rows.get(key, ())[-newest:]]
-        if name == SIMHASH and name not in self._newest:
-            rows = found.near
-        return [*{row.key: row for row in rows if row.key.startswith(DOCUMENT)}.values()]  # an index may be damaged
+        rows: Iterable[Row] = found.near if name == SIMHASH else ()
+        if newest := self._newest.get(name):
+            keys = filter(found.rows.__contains__, signature.keys.get(name, ()))
+            rows = chain.from_iterable(found.rows[key][-newest:] for key in keys)
+        by_key = {row.key: row for row in rows}
+        return [row for key, row in by_key.items() if key.startswith(DOCUMENT)]  # an index may be damaged
 
     def enter(self, signature: Signature) -> None:
         """Add a document to the indexes in RAM, in place of its old entries. If an index raises, undo the additions."""
-        fingerprints = signature.fingerprints if self.own else {}
+        fingerprints = signature.fingerprints
         try:
             for name, index in self.own.items():
                 index.remove(fingerprints.get(name, ()), signature)

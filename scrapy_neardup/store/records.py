@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain
 from types import UnionType
-from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgpack
 from msgpack.exceptions import UnpackException
@@ -66,14 +66,6 @@ _OF_NAME = 1 << 62  # set in the hashes of names, and not in those of URLs, whic
 
 class FormatError(ValueError):
     """The store is of another version of the package."""
-
-
-class Postings(NamedTuple):
-    """The values by which the index finds a row."""
-
-    keys: array[int]
-    """64-bit keys with well-mixed bits."""
-    simhash: int | None = None
 
 
 @dataclass(frozen=True)
@@ -230,20 +222,22 @@ def page_keys(url: str | None, *, label: bool, sample: bool) -> array[int]:
 
 def visit_keys(visit: Visit) -> array[int]:
     """Return the keys of a visit as it is stored. That of a document's own URL, of one run with it, needs none."""
-    run, own = run_of(visit.at), not (visit.url or visit.name)
-    keys = array("Q", [] if own and run_of(visit.target or "") == run else [index_key("run", run)])
-    if visit.target and not own:
+    is_own, run = not (visit.url or visit.name), run_of(visit.at)
+    if is_own and (visit.target == visit.at or run_of(visit.target or "") == run):
+        return array("Q")
+    keys = array("Q", [index_key("run", run)])
+    if visit.target and not is_own:
         keys.append(index_key("mirrors" if visit.is_copy else "links", visit.target))
     return keys
 
 
-def postings(record: Record) -> Postings:
-    """Return the postings of a record. They are empty unless the record is a document or a visit."""
+def postings(record: Record) -> tuple[array[int], int | None]:
+    """Return the keys and the SimHash by which the index finds a record. Only documents and visits have some."""
     if isinstance(record, Signature):
         # Also those of a detector with an index in RAM, although they are never looked up.
         keys = record.index_keys + page_keys(record.url, label=bool(record.label), sample=record.sample)
-        return Postings(keys, record.simhash)
-    return Postings(visit_keys(record) if isinstance(record, Visit) else array("Q"))
+        return keys, record.simhash
+    return visit_keys(record) if isinstance(record, Visit) else array("Q"), None
 
 
 # Bytes

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
@@ -37,7 +37,7 @@ from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
 from . import records
 from .interface import Backend, Entry, Forgotten, Found, Lookup, Question, Row, Selection, StoreError
-from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Postings, Run
+from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Run
 from .runs import Session, end, forget
 from .visits import MANY, Visits
 
@@ -87,7 +87,7 @@ class Store:
         self._recent: deque[Signature] = deque(maxlen=RECENT)
         self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process; see `_is_gone`
         self._elsewhere: WeakSet[Signature] = WeakSet()  # pending elsewhere when they were last found
-        self._samples: dict[str, int] = {}  # the number of samples by host that this process made
+        self._samples: Counter[str] = Counter()  # the number of samples by host that this process made
         self._intended: dict[Signature, Entry] = {}
         self._seen = b""
         self._foreseen: dict[Signature, Found] = {}
@@ -130,9 +130,10 @@ class Store:
         They can't be candidates of one another, so an answer is complete when its turn comes.
         """
         asked = [self.lookup.question(each) for each in signatures]
-        urls = [array("Q", [hash_text(canonical_url(each.url))] if each.url else []) for each in signatures]
-        together = sharing([(each[0] + url, *each[1:]) for each, url in zip(asked, urls, strict=True)])
-        return {each: asked[place] for place, each in enumerate(signatures) if place not in together}
+        urls = [records.visit_key(each.url) if each.url else "" for each in signatures]
+        together, often = sharing(asked), Counter(filter(None, urls))
+        apart = [place for place, url in enumerate(urls) if place not in together and often[url] < 2]
+        return {signatures[place]: asked[place] for place in apart}
 
     def intend(self, signature: Signature) -> None:
         """Set the intended document. A server holds it during its lookup if none of its fingerprints is known."""
@@ -170,8 +171,9 @@ class Store:
             else:
                 rows = self.lookup.proposed(name, signature, found)
                 documents = [self.held(row) for row in rows if not (is_look and row.is_pending)]
-            documents.sort(key=_moment)
-            yield from ((name, each) for each in documents if not self._is_gone(each))
+            for each in sorted(documents, key=_moment):
+                if not self._is_gone(each):
+                    yield name, each
 
     def _still_held(self, documents: Iterable[Signature]) -> list[Signature]:
         by_key = {f"{DOCUMENT}/{each.id}": each for each in documents}
@@ -206,42 +208,42 @@ class Store:
     # Changes
 
     def entry(self, signature: Signature) -> Entry:
-        """Return the entry that stores a document in the back end. If the document has no id, set a new one."""
-        signature.id = signature.id or self.session.next_id()
-        return Entry(f"{DOCUMENT}/{signature.id}", signature, records.postings(signature))
+        """Return the entry that stores a document in the back end. A new document gets its id, and may be a sample."""
+        if not signature.id:
+            signature.id = self.session.next_id()
+            signature.sample = self._takes_sample(signature)
+        return Entry(f"{DOCUMENT}/{signature.id}", signature, *records.postings(signature))
+
+    def _takes_sample(self, signature: Signature) -> bool:
+        """Return whether a new document is to be a sample of its host. The more a host has, the fewer become some."""
+        name = host(signature.url or "")
+        known = self._samples[name]
+        return bool(name) and (known < PAGES or not hash_text(signature.id) % (1 << known // PAGES))
 
     def add(self, signature: Signature) -> None:
         """Hold a new document as pending, without looking for copies."""
         entry = self.entry(signature)
-        self.lookup.enter(signature)
+        if self.lookup.own:
+            self.lookup.enter(signature)
         self.backend.hold(entry, b"")
         self._keep_pending(signature, entry)
 
     def _keep_pending(self, signature: Signature, entry: Entry) -> None:
         """Add a document to `pending`. The back end must already hold it."""
         self.pending[signature] = entry
-        self._held[entry.key] = signature
         signature.count = self.urls.count
+        if self.run:  # else its row stays in memory
+            self._held[entry.key] = signature
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
         if entry := self.pending.pop(signature, None):
-            self.urls.record(visit, self._sampled(signature, entry))
+            if len(self._samples) >= HOSTS:
+                self._samples.clear()
+            self._samples[host(signature.url or "")] += signature.sample
+            self.urls.record(visit, entry)
             signature.shrink()
             self._note(visit)
-
-    def _sampled(self, signature: Signature, entry: Entry) -> Entry:
-        """Make a new document a sample of its host, or leave it out by chance. Return the entry to write."""
-        name = host(signature.url or "")
-        known = self._samples.get(name, 0)
-        if not name or hash_text(signature.id) % (1 << known // PAGES):
-            return entry
-        if len(self._samples) >= HOSTS:
-            self._samples.clear()
-        self._samples[name] = known + 1
-        signature.sample = True
-        keys, simhash = entry.postings
-        return Entry(entry.key, signature, Postings(keys + array("Q", [records.index_key("host", name)]), simhash))
 
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all its visits."""
@@ -251,8 +253,8 @@ class Store:
             self.backend.release(entry)
         else:
             self.urls.drop(signature)
-        if signature.sample:
-            self._samples.pop(host(signature.url or ""), None)
+            if signature.sample:
+                del self._samples[host(signature.url or "")]
         self.lookup.remove(signature)
         self._gone.add(signature)
         self._flush_in_time()
@@ -282,6 +284,9 @@ class Store:
 
     def held(self, row: Row) -> Signature:
         """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
+        if isinstance(row.value, Signature):  # as long as it is in memory
+            row.value.count = self.urls.count
+            return row.value
         signature = self._held.get(row.key)
         if signature is None:
             signature = self._held[row.key] = cast(Signature, self.session.load(row))
@@ -315,8 +320,8 @@ class Store:
             for row in self._rows(records.index_key("host", name), PAGES):
                 with suppress(StoreError):
                     documents.append(self.held(row))
-        known = (each for each in documents if host(each.url or "") == name and not self._is_gone(each))
-        return sorted(known, key=_moment)
+        known = {each for each in documents if host(each.url or "") == name and not self._is_gone(each)}
+        return sorted(known - self.pending.keys(), key=_moment)
 
     def _rows(self, key: int, most: int) -> list[Row]:
         """Return the newest rows of committed documents that the index has for a key."""
@@ -405,8 +410,10 @@ class Store:
 
     def refresh(self) -> bool:
         """Read a batch of new rows of other processes. Return whether more remain. Rows after a damaged one count."""
+        before = self.backend.version
         rows, more = self.backend.news()
-        self.urls.refresh()  # deletions and repeated visits are no news
+        if rows or more or self.is_remote or self.backend.version != before:
+            self.urls.refresh()  # deletions and repeated visits are no news
         if rows or self.is_remote:  # a server sends no news of visits
             self.urls.copies.clear()
         errors: list[StoreError] = []

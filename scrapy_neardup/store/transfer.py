@@ -171,7 +171,7 @@ def _add_rows(store: Store, rows: list[tuple[str, Record]], counts: Imported) ->
             counts.known += isinstance(record, Signature)
         else:
             counts.documents += isinstance(record, Signature)
-            store.backend.write([Entry(key, record, records.postings(record))])
+            store.backend.write([Entry(key, record, *records.postings(record))])
 
 
 def _merged(run: Run, known: Run | None) -> Run:

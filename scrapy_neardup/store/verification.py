@@ -242,5 +242,5 @@ def _lacking(backend: Any, rows: Iterable[tuple[str, Any]]) -> list[str]:
     from .redis.backend import located
 
     known = [row for row in rows if records.kind_of(row[0]) in (DOCUMENT, VISIT) and not isinstance(row[1], Exception)]
-    asked = (["lacks", *located(Entry(key, record, records.postings(record)))] for key, record in known)
+    asked = (["lacks", *located(Entry(key, record, *records.postings(record)))] for key, record in known)
     return [key for (key, _), lacks in zip(known, backend.run(*asked), strict=True) if lacks]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..signature import Signature, Visit
 from .interface import Backend, Entry, Question, Row, StoreError
-from .records import DOCUMENT, VISIT, id_of, index_key, place_of, plain, postings, run_of, visit_key
+from .records import DOCUMENT, VISIT, id_of, index_key, place_of, plain, postings, run_of, visit_key, visit_keys
 
 if TYPE_CHECKING:
     from .runs import Session
@@ -45,14 +45,13 @@ class Visits:
     def resolve(self, place: str) -> Visit | None:
         """Return the visit of a URL in any spelling, or with a name. Return None if it is unknown."""
         visit = self._read(visit_key(place))
-        # Another URL may have the same hash.
-        return visit if visit and plain(visit.name or visit.url) == plain(place) else None
+        if visit is None or place in (visit.url, visit.name):
+            return visit
+        return visit if plain(visit.name or visit.url) == plain(place) else None  # URLs may have the same hash
 
     def _read(self, key: str) -> Visit | None:
         """Return the visit with this key, or None if it is unknown, or its document is not held any more."""
         if key not in self._known:
-            if len(self._known) >= MOST_KNOWN:
-                self.refresh()
             self.take([key], self._backend.get([key]))
         known = self._known[key]
         if isinstance(known, Row):
@@ -77,8 +76,8 @@ class Visits:
             elif self._session.has_forgotten(visit.target):
                 continue
             elif document := held.get(visit.target) or self._fresh.get(visit.target):
-                is_own = not (visit.url or visit.name)
-                yield replace(visit, signature=document, url=(document.url or "") if is_own else visit.url)
+                url = visit.url or ("" if visit.name else document.url or "")
+                yield _with(visit, url, document, visit.at, visit.before)
 
     def all(self) -> Iterator[Visit]:
         """Yield all visits whose documents are held, also those with a name."""
@@ -141,6 +140,8 @@ class Visits:
 
     def take(self, keys: Iterable[str], rows: Iterable[Row]) -> None:
         """Cache the rows that were found under keys of visits."""
+        if len(self._known) >= MOST_KNOWN:
+            self.refresh()
         self._known |= dict.fromkeys(keys)
         for row in rows:
             self._known[row.key] = row  # decoded when it is asked for, since it may be damaged
@@ -163,9 +164,9 @@ class Visits:
         If the visit before can't be read, write both anyway, and raise StoreError.
         """
         others = [new] if new else []
-        if new and len(self.copies) < MOST_COUNTS:
-            self.copies[id_of(new.key)] = 0
         at = id_of(new.key) if new else self._session.next_id()
+        if new and len(self.copies) < MOST_COUNTS:
+            self.copies[at] = 0
         self._write([*others, self._entry(visit, at, others)] if visit else others)
 
     def _entry(self, visit: Visit, at: str, others: Sequence[Entry]) -> Entry:
@@ -183,7 +184,8 @@ class Visits:
         if known and is_same and self._session.is_of_writer(run_of(known.at)):
             return _entry(key, _packed(visit, known.at, known.before, is_own=_is_own(known)), keeps_place=True)
         if visit.is_copy or known:
-            self._recount_all([known], [visit])
+            self._recount(known, -1)
+            self._recount(visit, 1)
         return _entry(key, _packed(visit, at, self._before(known) if known else None))
 
     def _before(self, known: Visit) -> Visit | None:
@@ -211,11 +213,9 @@ class Visits:
         self._write([_entry(key, stored)])
         return True
 
-    def _recount_all(self, gone: Iterable[Visit | None], new: Iterable[Visit]) -> None:
-        for change, visits in ((-1, gone), (1, new)):
-            for visit in visits:
-                if visit and visit.is_copy and visit.target in self.copies:
-                    self.copies[visit.target] = max(0, self.copies[visit.target] + change)
+    def _recount(self, visit: Visit | None, change: int) -> None:
+        if visit and visit.is_copy and visit.target in self.copies:
+            self.copies[visit.target] = max(0, self.copies[visit.target] + change)
 
     # Forgetting
 
@@ -227,17 +227,19 @@ class Visits:
     def _delete(self, visits: dict[str, Visit], *others: Entry) -> None:
         deleted = [_entry(key, _packed(visit, visit.at, visit.before)) for key, visit in visits.items()]
         self._write([], [*deleted, *others])
-        self._recount_all(visits.values(), ())
+        for visit in visits.values():
+            self._recount(visit, -1)
 
     def drop(self, document: Signature) -> None:
         """Delete a document and all its visits."""
-        self._delete(self._to(document), Entry(f"{DOCUMENT}/{document.id}", document, postings(document)))
+        self._delete(self._to(document), Entry(f"{DOCUMENT}/{document.id}", document, *postings(document)))
 
     def undo(self, key: str, stored: Visit) -> None:
         """Put back the state that a visit had before the run that wrote it; delete the visit if it had none."""
         if before := self.restored(stored):
             self._write([_entry(key, before)])
-            self._recount_all([stored], [before])
+            self._recount(stored, -1)
+            self._recount(before, 1)
         else:
             self._delete({key: stored})
 
@@ -258,15 +260,19 @@ def former(visit: Visit) -> Visit | None:
 
 
 def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
-    return Entry(key, stored, postings(stored), keeps_place)
+    return Entry(key, stored, visit_keys(stored), None, keeps_place)
 
 
 def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool | None = None) -> Visit:
     """Return a visit as it is stored: without its document, and without what the row of that says already."""
     url = "" if (_is_own(visit) if is_own is None else is_own) else visit.url
-    # Not `replace`, which takes five times as long.
+    return _with(visit, url, None, at, before)
+
+
+def _with(visit: Visit, url: str, document: Signature | None, at: str, before: Visit | None) -> Visit:
+    """Return a visit with other values, in a fifth of the time that `replace` takes."""
     return Visit(
-        url, None, visit.is_copy, visit.seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target,
+        url, document, visit.is_copy, visit.seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target,
         at, before,
     )  # fmt: skip
 

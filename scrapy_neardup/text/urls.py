@@ -140,6 +140,7 @@ MAX_URL = 2000  # longer URLs are not pages, and take time to parse
 MAX_PREFIX = 200
 
 _ENDING = re.compile(r"(?:/|\.[A-Za-z][A-Za-z0-9]{0,4})$")  # ".2" in "/v1.2" is not an extension
+_LONGEST = 7  # characters at the end of a path where an ending may begin
 
 
 class Place(NamedTuple):
@@ -167,6 +168,7 @@ class Shape(NamedTuple):
         return Shape(self.prefixes[::-1], self.endings[::-1])
 
 
+@lru_cache(maxsize=1024)  # as for `canonical_url`
 def site(url: str) -> str:
     """Return the host of a URL, with the port unless it is the default; "" for a URL that is not HTTP."""
     name, slash, _ = canonical_url(url).removeprefix("http://").partition("/")
@@ -251,7 +253,7 @@ def _rest(url: str, shape: Shape) -> tuple[SplitResult, str] | None:
 
 def _stem(path: str) -> tuple[str, str]:
     """Split a path into its stem and its ending: an extension, a final slash, or nothing."""
-    found = _ENDING.search(path)
+    found = _ENDING.search(path, max(0, len(path) - _LONGEST))
     start = found.start() if found else len(path)
     return path[:start], path[start:]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...row_index import NEWEST, Places, RowIndex, keep_nearest
 from ..interface import Entry, Found, Question, Row
-from ..records import Postings, Record, code, key_at, place
+from ..records import Record, code, key_at, place
 
 _NAMED = "visit/c"  # the keys of visits begin with this or a later letter if they are not of URLs, which are counted
 
@@ -16,13 +16,14 @@ class MemoryBackend:
 
     name = "in memory"
     is_remote = hears_documents = False
+    version = 0
 
     def __init__(self) -> None:
         self.index = RowIndex()
         self._rows: dict[str, Record | None] = {}
         """Records by key. None stands for a deleted row that may still be in the file of a derived back end."""
-        self._pending: dict[str, Postings] = {}
-        """The postings of each pending document, by its key."""
+        self._pending: set[str] = set()
+        """The keys of the pending documents, which the index finds already."""
         self._runs = {code(""): ""}
         """The runs by code."""
         self._written = 0
@@ -81,11 +82,11 @@ class MemoryBackend:
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
         self._put(entry)
-        self._pending[entry.key] = entry.postings
+        self._pending.add(entry.key)
         return True
 
     def release(self, entry: Entry) -> None:
-        self._pending.pop(entry.key, None)
+        self._pending.discard(entry.key)
         self._rows.pop(entry.key, None)
         self.index.remove(place(entry.key))
 
@@ -98,13 +99,12 @@ class MemoryBackend:
         self.index.grow(self._written)
 
     def _put(self, entry: Entry) -> None:
-        keys, simhash = entry.postings
-        before = self._pending.pop(entry.key, None)
-        if before is not None:
-            keys, simhash = keys[len(before.keys) :], None
-        if (keys or simhash is not None) and not entry.keeps_place:
-            self.index.add(place(entry.key), keys, simhash)
-        self._rows[entry.key] = entry.record
+        key, record, keys, simhash, keeps_place = entry
+        if key in self._pending:
+            self._pending.remove(key)
+        elif (keys or simhash is not None) and not keeps_place:
+            self.index.add(place(key), keys, simhash)
+        self._rows[key] = record
 
     def news(self) -> tuple[list[Row], bool]:
         return [], False

@@ -50,7 +50,7 @@ class SqliteBackend(MemoryBackend):
         self._table = database.table_of(namespace)
         self._place = self.name, self._table, get_ident()
         self._db = open_database(self.name, self._table, writes=writes)
-        self._version = self._known = 0
+        self._known = 0
         self._own: deque[tuple[int, int]] = deque()
         """The first and last numbers of rows that this process wrote, above those of rows that it has not read."""
         self._waiting: dict[str, bool] = {}
@@ -115,7 +115,7 @@ class SqliteBackend(MemoryBackend):
         answers = super().find(questions)
         rows = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
         unread = {row.key for row in rows if row.key in self._rows and row.key.startswith(DOCUMENT)}
-        waits = unread <= self._pending.keys() or self._can_write()
+        waits = unread <= self._pending or self._can_write()
 
         def only_unread(rows: Iterable[Row]) -> list[Row]:
             # Encoded, since each store counts the copies of a document by itself.
@@ -232,11 +232,11 @@ class SqliteBackend(MemoryBackend):
             self._settle(wait=False)
         with store_errors(self.name, "read"):
             [version] = self._db.execute("PRAGMA data_version").fetchone()  # changes when another connection commits
-            if version == self._version:
+            if version == self.version:
                 return [], False
             rows, more = self._read_news()
             if not more:
-                self._version = version
+                self.version = version
                 self._grow()
         return rows, more
 

@@ -45,6 +45,7 @@ class RedisBackend(Server):
     """A back end on a server, for processes on several machines. Raises StoreError if it can't be reached."""
 
     is_remote = True
+    version = 0
     hears_documents = False
 
     def __init__(self, address: str, namespace: str, *, writes: bool) -> None:
@@ -281,8 +282,8 @@ def _packed(keys: Sequence[int]) -> bytes:
 
 def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
-    keys, simhash = entry.postings
-    return place(entry.key), _packed(keys), b"" if simhash is None else pack(">Q", simhash)
+    simhash = b"" if entry.simhash is None else pack(">Q", entry.simhash)
+    return place(entry.key), _packed(entry.keys), simhash
 
 
 def _deletion(entry: Entry) -> Operation:
