@@ -54,9 +54,11 @@ class Place:
         return made
 
     def begun(self, run: str = RUN) -> Backend:
-        """Return a back end that has a run."""
+        """Return a back end that has a run, with its record."""
         made = self.open()
         assert made.hold_run(run)
+        made.write([Entry(f"run/{run}", Run(run, 5.0))])
+        made.flush(wait=True)
         return made
 
     def close(self) -> None:

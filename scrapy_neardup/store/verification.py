@@ -69,7 +69,7 @@ class Survey:
         """Begin to verify a namespace."""
         self._suffix = f" (namespace {namespace!r})" if namespace else ""
         self._is_readable, self._has_schemes = True, False
-        self._runs: set[str] = set()
+        self.runs: set[str] = set()
         self._writers: set[str] = set()
         self._documents, self._targets = array("Q"), array("Q")
 
@@ -92,7 +92,7 @@ class Survey:
         if kind == META:
             self._has_schemes = True
         elif kind == RUN:
-            self._runs.add(records.id_of(key))
+            self.runs.add(records.id_of(key))
         else:
             self._writers.add(records.run_of(records.origin(key, record)))
         if kind == DOCUMENT:
@@ -104,9 +104,9 @@ class Survey:
         """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile."""
         if not self._is_readable:
             return
-        if self._runs and not self._has_schemes:
+        if self.runs and not self._has_schemes:
             self.note("the record of the schemes of the store is missing", _REFUSED)
-        for run in sorted(self._writers - self._runs):
+        for run in sorted(self._writers - self.runs):
             self.note("records of runs are missing", "`export` and `stats` leave out the rows of these runs", run)
         if lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum()):
             self.note(f"{lost} visits lead to documents that do not exist", "these URLs are fetched again")
@@ -221,7 +221,7 @@ def _verify_namespace(backend: Any, survey: Survey) -> None:
         for key in _lacking(backend, again):
             survey.note("rows are missing in their index", _AGAIN, repr(key))
     try:
-        if not (backend.news()[0] or any(map(backend.is_held, backend.names()))):  # no run is or was open meanwhile
+        if not (backend.news()[0] or any(map(backend.is_held, survey.runs))):  # no run is or was open meanwhile
             survey.compare()
     except (StoreError, *DAMAGE) as error:
         survey.note(str(error), _REFUSED)

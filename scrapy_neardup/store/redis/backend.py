@@ -12,7 +12,7 @@ All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a c
   instead, and the bucket has '' in its place.
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
-- `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the highest number of its documents.
+- `:last`: a hash from the code of a run to the highest number of its documents.
 - `:lease.CODE`: the lease of a run, a hash of its pending documents by place. It expires unless it is renewed.
 - `:news`: a stream of written rows of runs and hosts; `:added`: one of new documents.
 """
@@ -36,7 +36,7 @@ from .connection import VERSION, Operation, Server, clients, code, logger, store
 
 NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
 CODE, PLACE = 4, 8  # bytes of a run's code and a place
-MANY = 255  # the maximum number of rows of a key that the script returns, sent as one byte
+MANY = 255  # the maximum number of rows of a key to read with a lookup
 AT_ONCE = 500  # rows to read at a time
 NEWS = 2000  # entries of a stream to read at a time
 
@@ -97,11 +97,6 @@ class RedisBackend(Server):
                 rows[place] = Row(self._key(place), value, bool(is_pending and not is_own))
         return rows
 
-    def names(self) -> dict[str, bytes]:
-        """Return the code of each run, by the id of the run."""
-        [names] = self.run(["call", "HGETALL", self.key("names")])
-        return {run.decode(): code for code, run in zip(names[::2], names[1::2], strict=True)}
-
     def writers(self) -> set[int]:
         with store_errors(self.name):
             return {int.from_bytes(code, "big") for code in self._last()}
@@ -112,20 +107,17 @@ class RedisBackend(Server):
         return dict(zip(last[::2], map(int, last[1::2]), strict=True))
 
     def _key(self, place: bytes) -> str:
-        """Return the key of the row at a place. Raise ValueError if its run is unknown."""
+        """Return the key of the row at a place."""
         at = int.from_bytes(place, "big", signed=True)
         if at >= 0 and at >> 32 not in self._runs:
-            self._runs = {int.from_bytes(code, "big"): run for run, code in self.names().items()}
-        if at >= 0 and at >> 32 not in self._runs:
-            raise ValueError(f"no run has the code {place[:CODE].hex()}")
+            [names] = self.run(["call", "HKEYS", self.key(RUN)])
+            self._runs |= {records.code(name.decode()): name.decode() for name in names}
         return key_at(at, self._runs)
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
             if kind == DOCUMENT:
-                last = self._last()
-                for name in [run] if run else sorted(self.names()):
-                    yield from self._scan_run(name, last.get(code(name), -1) + 1)
+                yield from self._documents([code(run)] if run else [])
             elif kind == VISIT:
                 pairs = chain(self._pairs("visit"), self._pairs("name"))
                 yield from (Row(self._key(place), value) for place, value in pairs)
@@ -140,11 +132,14 @@ class RedisBackend(Server):
             [[cursor, pairs]] = self.run(["call", "HSCAN", self.key(name), cursor or b"0", "COUNT", AT_ONCE])
             yield from zip(pairs[::2], pairs[1::2], strict=True)
 
-    def _scan_run(self, run: str, end: int) -> Iterator[Row]:
-        yield from (row for row in self._rows_at(_place(run, number) for number in range(end)) if not row.is_pending)
-        for place, (_, _, value, *_) in [*self.held.items()]:
-            if place[:CODE] == code(run) and place >= _place(run, end):
-                yield Row(self._key(place), value)
+    def _documents(self, codes: Sequence[bytes]) -> Iterator[Row]:
+        """Yield the documents of the runs with these codes, or of all runs, sorted by key."""
+        last = self._last()
+        for place in (row for row in self.held if isinstance(row, bytes)):
+            last[place[:CODE]] = max(last.get(place[:CODE], 0), int.from_bytes(place[CODE:], "big"))
+        for run in codes or sorted(last, key=lambda run: self._key(run + bytes(CODE))):
+            places = (run + pack(">I", number) for number in range(last.get(run, -1) + 1))
+            yield from (row for row in self._rows_at(places) if not row.is_pending)
 
     # Lookups
 
@@ -192,8 +187,7 @@ class RedisBackend(Server):
 
     def size(self, kind: str) -> int:
         with store_errors(self.name):
-            codes = self.names().values()
-            names = [self.key("visit")] if kind == VISIT else [self.key("document.", code) for code in codes]
+            names = [self.key("visit")] if kind == VISIT else [self.key("document.", code) for code in self._last()]
             return sum(self.run(*(["call", "HLEN", name] for name in names)))
 
     def count(self, key: int) -> int:
@@ -205,7 +199,7 @@ class RedisBackend(Server):
     def hold(self, entry: Entry, seen: bytes) -> bool:
         with store_errors(self.name):
             hold, middle = _hold(entry), len(seen) // 2
-            _, [[*_, is_held]] = self._look([[seen[:middle], b"", b"", b"", 0, hold[1:], seen[middle:]]], [hold])
+            _, [[*_, is_held]] = self._look([[seen[:middle], 0, b"", b"", 0, hold[1:], seen[middle:]]], [hold])
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
@@ -271,10 +265,6 @@ def place(key: str) -> bytes:
     return records.place(key).to_bytes(PLACE, "big", signed=True)
 
 
-def _place(run: str, number: int) -> bytes:
-    return code(run) + pack(">I", number)
-
-
 def _packed(keys: Sequence[int]) -> bytes:
     return pack(f">{len(keys)}Q", *keys)
 
@@ -301,8 +291,8 @@ def _asked(question: Question, hold: Operation | None) -> list[Any]:
         simhash = pack(">Q", question.simhash)
         values, flipped = unpack(">4H", simhash), _flips(question.distance)
         blocks = b"".join([pack(">BH", block, values[block] ^ bits) for block, bits in flipped])
-    newest = bytes([question.most if question.most <= MANY else 0]) * len(question.keys)
-    return [_packed([*question.keys]), newest, blocks, simhash, question.distance, hold[1:] if hold else False]
+    most = question.most if question.most <= MANY else 0
+    return [_packed(question.keys), most, blocks, simhash, question.distance, hold[1:] if hold else False]
 
 
 @cache

@@ -281,7 +281,7 @@ class Server:
     # Leases, and the thread
 
     def _taking(self, run: str, seconds: float) -> Operation:
-        return ["lease", code(run), run, int(1000 * seconds)]
+        return ["lease", code(run), int(1000 * seconds)]
 
     def hold_run(self, run: str) -> bool:
         if self.run(self._taking(run, LEASE)) == [0]:

@@ -97,7 +97,6 @@ end
 
 -- Adds an entry to a list. One that is there twice is found once.
 local function append(name, entry)
-  if cuts[name] then settle(name) end
   local list = ''
   if is_of_key(name) then
     local key, field = bucket(name)
@@ -156,10 +155,9 @@ end
 function requests.call(...) return call(...) end
 
 -- Takes the lease of a run, or releases it if the duration is 0. Returns 0 if another process holds it.
-function requests.lease(code, run, milliseconds)
+function requests.lease(code, milliseconds)
   local holder = call('HGET', lease(code), '') or id
-  local is_named = call('HSETNX', root .. ':names', code, run) == 1 or call('HGET', root .. ':names', code) == run
-  if sub(holder, 1, #id) ~= id or not is_named then return 0 end
+  if sub(holder, 1, #id) ~= id then return 0 end
   if milliseconds > 0 then call('HSET', lease(code), '', id .. number) end
   return call('PEXPIRE', lease(code), milliseconds)
 end
@@ -229,7 +227,7 @@ end
 local function answer(keys, most, blocks, simhash, far, document, seen)
   local hits, lasts, own = {}, {}, document and document[1]
   for n = 0, #keys / KEY - 1 do
-    lasts[n + 1] = newest(hits, n, 'k' .. sub(keys, KEY * n + 1, KEY * n + 6), byte(most, n + 1) or 0, own)
+    lasts[n + 1] = newest(hits, n, 'k' .. sub(keys, KEY * n + 1, KEY * n + 6), most, own)
   end
   local last, nearest = concat(lasts), near(blocks, simhash, far, own)
   local is_new = #hits == 0 and (not seen or seen == last or call('HEXISTS', lease(own), own) == 1)
