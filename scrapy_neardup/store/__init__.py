@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
-from contextlib import closing
 from types import ModuleType
 
 from ..detectors import Detector
 from .interface import Backend, Selection, StoreError
-from .local import database
 from .local.memory import MemoryBackend
 from .store import Store
 
@@ -81,17 +78,13 @@ def _server(address: str) -> ModuleType:
 
 
 def namespaces(address: str) -> list[str]:
-    """Return the namespaces of a store, which may be damaged. Raise StoreError if it can't be opened."""
-    if is_server(address):
-        return list(_server(address).namespaces(address))
-    with closing(database.open_database(os.path.realpath(address), writes=False, check=False)) as db:
-        return list(database.namespaces(db))
+    """Return the sorted namespaces on a server or cluster. Raise StoreError if the server fails."""
+    return list(_server(address).namespaces(address))
 
 
 def compact(address: str) -> None:
     """Give unused space of a file back to the system. Other processes may use the store meanwhile."""
-    from .local.sqlite import SqliteBackend
+    if not is_server(address):
+        from .local.sqlite import compact_file
 
-    for namespace in [] if is_server(address) else namespaces(address):
-        with closing(SqliteBackend(address, namespace=namespace)) as backend:
-            backend.compact()
+        compact_file(address)

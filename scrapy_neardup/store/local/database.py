@@ -59,9 +59,9 @@ def key_in(stored: Key, runs: Mapping[int, str]) -> str:
     return key_at(stored, runs) if isinstance(stored, int) else str(stored)
 
 
-def runs_in(db: sqlite3.Connection, table: str) -> dict[int, str]:
-    """Return the runs that have a row, by code."""
-    found = db.execute(f'SELECT substr(key, 5) FROM "{table}" WHERE key > ? AND key < ?', bounds(RUN))
+def runs_in(db: sqlite3.Connection, table: str, how: str = "") -> dict[int, str]:
+    """Return the runs that have a row, by code. `how` is a clause that says how to find them."""
+    found = db.execute(f'SELECT substr(key, 5) FROM "{table}" {how} WHERE key > ? AND key < ?', bounds(RUN))
     return {code(run): run for (run,) in found}
 
 

@@ -287,12 +287,10 @@ class SqliteBackend(MemoryBackend):
         index = sum(_size(file) for file in folder_of(self.name).rglob("*.idx"))
         return {"bytes": rows + index, "bytes_rows": rows, "bytes_index": index}
 
-    def compact(self) -> None:
-        with store_errors(self.name, "compacted"):
+    def rebuild_index(self) -> None:
+        """Leave out of the index what was deleted."""
+        with store_errors(self.name, "read"):
             self.index.rebuild(self._known)
-            self.flush(wait=True)
-            with closing(open_database(self.name, self._table, writes=True, check=False)) as db:
-                shrink(db)
 
     def close(self) -> None:
         self._meeting.discard(self)
@@ -303,6 +301,16 @@ class SqliteBackend(MemoryBackend):
         for run in list(self._locks):
             self.release_run(run)
         super().close()
+
+
+def compact_file(path: str) -> None:
+    """Rewrite the file of a store and its indexes without what was deleted."""
+    with closing(open_database(path, writes=True, check=False)) as db:
+        for namespace in database.namespaces(db):
+            with closing(SqliteBackend(path, namespace=namespace)) as backend:
+                backend.rebuild_index()
+        with store_errors(path, "compacted"):
+            shrink(db)
 
 
 def _joined(*rows: Iterable[Row]) -> list[Row]:
