@@ -380,7 +380,7 @@ def test_news_of_other_processes(place: Place) -> None:
     one, two = place.begun("a"), place.begun("b")
     read_all(two)
     news = Entry(row_key("host", "a", 1), HostNews([], {"a.example": 1.0}))
-    one.write([Entry("run/a", Run("a", 5.0)), news, document(2, 11, run="a")])
+    one.write([Entry("run/a", Run("a", 6.0)), news, document(2, 11, run="a")])
     one.flush(wait=True)
     told = read_all(two)
     assert {"run/a", news.key} <= set(told)

@@ -184,10 +184,10 @@ def test_news_that_could_not_be_read_are_read_later(
     server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend, other = open_at(server.address), open_at(server.address, "")
-    backend.write([Entry("run/run", Run("run", 5.0))])
+    backend.write([Entry("run/run", Run("run", 6.0))])
     backend.flush(wait=True)
     with monkeypatch.context() as patched:
-        patched.setattr(RedisBackend, "_get_named", failing)
+        patched.setattr(RedisBackend, "_rows_at", failing)
         with pytest.raises(StoreError, match="away"):
             other.news()
     assert keys_of(other.news()[0]) == ["run/run"]

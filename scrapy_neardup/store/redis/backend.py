@@ -6,7 +6,7 @@ All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a c
   bit that is 0) and the number of the document (32 bits).
 - `:visit` and `:name`: hashes of the visits of URLs, and of those with a name, by place: their hash, in which the first
   bit is 1.
-- `:run`, `:meta` and `:host`: hashes of the other rows by name.
+- `:run`, `:meta` and `:host`: hashes of the other rows by name. Their place is `key/KIND/NAME`, longer than 8 bytes.
 - `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
   the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
   instead, and the bucket has '' in its place.
@@ -32,10 +32,9 @@ from ...row_index import flips, most_flips
 from .. import named, records
 from ..interface import Entry, Found, Question, Row, StoreError
 from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_at, kind_of, run_of
-from .connection import VERSION, Operation, Server, clients, code, logger, store_errors
+from .connection import PLACE, VERSION, Operation, Server, clients, code, is_named, logger, store_errors
 
-NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
-CODE, PLACE = 4, 8  # bytes of a run's code and a place
+CODE = 4  # bytes of a run's code
 MANY = 255  # the maximum number of rows of a key to read with a lookup
 AT_ONCE = 500  # rows to read at a time
 NEWS = 2000  # entries of a stream to read at a time
@@ -67,24 +66,17 @@ class RedisBackend(Server):
     # Rows
 
     def get(self, keys: Iterable[str]) -> list[Row]:
-        keys = list(keys)
         with store_errors(self.name):
-            named = [key for key in keys if kind_of(key) in NAMED]
-            places = (place(key) for key in keys if kind_of(key) not in NAMED)
-            return [*self._get_named(named), *self._rows_at(places)]
-
-    def _get_named(self, keys: Sequence[str]) -> Iterator[Row]:
-        asked = [["call", "HGET", self.key(kind_of(key)), id_of(key)] for key in keys]
-        for key, value in zip(keys, self.run(*asked) if asked else [], strict=True):
-            if value is not None:
-                if self._writes and kind_of(key) == META:  # if the server loses its data, this row is written again
-                    self.remember(["set", key, value, False])
-                yield Row(key, value)
+            rows = [*self._rows_at(map(place, keys))]
+        for key, value, _ in rows:
+            if self._writes and kind_of(key) == META:  # if the server loses its data, this row is written again
+                self.remember(["row", place(key), value, b"", b"", b""])
+        return rows
 
     def _rows_at(self, places: Iterable[bytes]) -> Iterator[Row]:
         """Yield the existing rows at these places, in order."""
         wanted = iter(places)
-        while some := b"".join(islice(wanted, AT_ONCE)):
+        while some := [*islice(wanted, AT_ONCE)]:
             [[told, _]] = self.run(["look", [], some])
             yield from self._decoded(told).values()
 
@@ -108,6 +100,8 @@ class RedisBackend(Server):
 
     def _key(self, place: bytes) -> str:
         """Return the key of the row at a place."""
+        if is_named(place):
+            return place.partition(b"/")[2].decode()
         at = int.from_bytes(place, "big", signed=True)
         if at >= 0 and at >> 32 not in self._runs:
             [names] = self.run(["call", "HKEYS", self.key(RUN)])
@@ -135,7 +129,7 @@ class RedisBackend(Server):
     def _documents(self, codes: Sequence[bytes]) -> Iterator[Row]:
         """Yield the documents of the runs with these codes, or of all runs, sorted by key."""
         last = self._last()
-        for place in (row for row in self.held if isinstance(row, bytes)):
+        for place in (row for row in self.held if not is_named(row)):
             last[place[:CODE]] = max(last.get(place[:CODE], 0), int.from_bytes(place[CODE:], "big"))
         for run in codes or sorted(last, key=lambda run: self._key(run + bytes(CODE))):
             places = (run + pack(">I", number) for number in range(last.get(run, -1) + 1))
@@ -149,13 +143,13 @@ class RedisBackend(Server):
         with store_errors(self.name):
             holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
             places = [*map(place, ahead)]
-            told, answers = self._look([*map(_asked, questions, holds)], holds, b"".join(places))
+            told, answers = self._look([*map(_asked, questions, holds)], holds, places)
             rows = self._decoded(told)
             found = [self._found(question, answer, rows) for question, answer in zip(questions, answers, strict=True)]
             found[0].ahead = [rows[each] for each in places if each in rows]
             return found
 
-    def _look(self, asked: Sequence[Any], holds: Sequence[Operation | None], places: bytes = b"") -> Any:
+    def _look(self, asked: Sequence[Any], holds: Sequence[Operation | None], places: Sequence[bytes] = ()) -> Any:
         """Send lookups, and note the documents that the server now holds. Return rows found, and answers to lookups."""
         try:
             [[told, answers]] = self.run(["look", asked, places])
@@ -209,26 +203,22 @@ class RedisBackend(Server):
     # Writing, and news
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self.add(*map(_deletion, deleted), *map(self._writing, entries))
+        self.add(*(["drop", *located(each), False] for each in deleted), *map(self._writing, entries))
 
     def _writing(self, entry: Entry) -> Operation:
         """Return the operation that writes a row."""
-        value = records.dump(entry.key, entry.record)
-        if (kind := kind_of(entry.key)) in NAMED:
-            return ["set", entry.key, value, kind != META and not entry.keeps_place]
         row, keys, simhash = located(entry)
         known = self.held[row][3] if row in self.held else b""
-        return ["row", row, value, keys, simhash, b"" if entry.keeps_place else keys.removeprefix(known)]
+        others = b"" if entry.keeps_place else keys.removeprefix(known)
+        return ["row", row, records.dump(entry.key, entry.record), keys, simhash, others]
 
     def news(self) -> tuple[list[Row], bool]:
         with store_errors(self.name):
             streams = ("news", "added") if self.hears_documents else ("news",)
             later = [[self.key(each), b"(" + self._heard[each], "+", "COUNT", NEWS] for each in streams]
             told = self.run(*(["call", "XRANGE", *each] for each in later))
-            news = dict.fromkeys((kind.decode(), name) for each in told for _, (kind, name) in each)
-            rows = [*self._get_named([f"{kind}/{name.decode()}" for kind, name in news if kind in NAMED])]
-            documents = self._rows_at(name for kind, name in news if kind == DOCUMENT)
-            rows += [row for row in documents if not row.is_pending]
+            news = dict.fromkeys(place for each in told for _, (_, place) in each)
+            rows = [row for row in self._rows_at(news) if not row.is_pending]
             # Set last, so that a failure above loses no news.
             self._heard.update((name, each[-1][0]) for name, each in zip(streams, told, strict=True) if each)
             return rows, any(len(each) == NEWS for each in told)
@@ -261,7 +251,9 @@ def namespaces(address: str) -> list[str]:
 
 
 def place(key: str) -> bytes:
-    """Return the place of the row of a document or visit as bytes."""
+    """Return the place of a row on a server."""
+    if kind_of(key) in (RUN, META, HOST):
+        return f"key/{key}".encode()
     return records.place(key).to_bytes(PLACE, "big", signed=True)
 
 
@@ -273,10 +265,6 @@ def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the place of a row, its keys and its SimHash as bytes. Without a SimHash, the last value is b""."""
     keys, simhash = entry.postings
     return place(entry.key), _packed(keys), b"" if simhash is None else pack(">Q", simhash)
-
-
-def _deletion(entry: Entry) -> Operation:
-    return ["set", entry.key, False, False] if kind_of(entry.key) in NAMED else ["drop", *located(entry), False]
 
 
 def _hold(entry: Entry) -> Operation:
