@@ -60,14 +60,14 @@ def open_backend(address: str, namespace: str, *, writes: bool) -> Backend:
     """Open the back end at an address; without `writes`, read-only. Raise StoreError if it can't be opened."""
     check_kind(address)
     if is_server(address):
-        backend: Backend = _server(address).RedisBackend(address, namespace, writes=writes)
+        backend: Backend = server_module(address).RedisBackend(address, namespace, writes=writes)
         return backend
     from .local.sqlite import SqliteBackend
 
     return SqliteBackend(address, namespace=namespace, writes=writes)
 
 
-def _server(address: str) -> ModuleType:
+def server_module(address: str) -> ModuleType:
     """Return the module of the back end on a server. Raise StoreError if the client library is not installed."""
     try:
         from .redis import backend
@@ -75,11 +75,6 @@ def _server(address: str) -> ModuleType:
         advice = "needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
         raise StoreError(f"store {named(address)!r} {advice}") from None
     return backend
-
-
-def namespaces(address: str) -> list[str]:
-    """Return the sorted namespaces on a server or cluster. Raise StoreError if the server fails."""
-    return list(_server(address).namespaces(address))
 
 
 def compact(address: str) -> None:

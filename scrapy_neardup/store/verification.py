@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..fingerprints.hashes import hash_text
-from . import is_server, named, namespaces, open_backend, records
+from . import is_server, named, open_backend, records, server_module
 from .interface import Entry, StoreError
 from .local import database
 from .local.stored_index import LevelFiles, fits, folder_of
@@ -206,7 +206,7 @@ def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, Any
 
 
 def _verify_server(address: str, survey: Survey) -> None:
-    names = namespaces(address)
+    names = server_module(address).namespaces(address)
     survey.read["namespaces"] = len(names)
     for name in names:
         survey.begin(name)

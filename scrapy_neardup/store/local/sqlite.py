@@ -113,19 +113,17 @@ class SqliteBackend(MemoryBackend):
         A new document counts as pending until it is in the file, so that no link to it gets there first.
         """
         answers = super().find(questions)
-        rows = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
-        unread = {row.key for row in rows if row.key in self._rows and row.key.startswith(DOCUMENT)}
-        waits = unread <= self._pending.keys() or self._can_write()
+        found = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
+        new = {row.key: row.value for row in found if row.key in self._rows and row.key.startswith(DOCUMENT)}
+        waits = new.keys() <= self._pending.keys() or self._can_write()
+        # Encoded, since each store counts the copies of a document by itself.
+        values = {key: dump(key, cast(Record, record)) for key, record in new.items()}
+        rows = {key: Row(key, value, waits or key in self._pending) for key, value in values.items()}
 
-        def only_unread(rows: Iterable[Row]) -> list[Row]:
-            # Encoded, since each store counts the copies of a document by itself.
-            known = {row.key: dump(row.key, cast(Record, row.value)) for row in rows if row.key in unread}
-            return [Row(key, value, waits or key in self._pending) for key, value in known.items()]
+        def unread(some: Iterable[Row]) -> list[Row]:
+            return [rows[row.key] for row in some if row.key in rows]
 
-        return [
-            Found({key: only_unread(rows) for key, rows in each.rows.items()}, only_unread(each.near))
-            for each in answers
-        ]
+        return [Found({key: unread(some) for key, some in each.rows.items()}, unread(each.near)) for each in answers]
 
     def _can_write(self) -> bool:
         """Start to write all buffered rows. Return False if the last write failed."""

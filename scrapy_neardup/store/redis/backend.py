@@ -48,7 +48,6 @@ class RedisBackend(Server):
 
     def __init__(self, address: str, namespace: str, *, writes: bool) -> None:
         super().__init__(address, namespace)
-        self._writes = writes
         self._runs: dict[int, str] = {}
         self._heard = {"news": b"0", "added": b"0"}  # the last entry read of each stream
         try:
@@ -69,7 +68,7 @@ class RedisBackend(Server):
         with store_errors(self.name):
             rows = [*self._rows_at(map(place, keys))]
         for key, value, _ in rows:
-            if self._writes and kind_of(key) == META:  # if the server loses its data, this row is written again
+            if kind_of(key) == META:  # if the server loses its data, this row is written again
                 self.remember(["row", place(key), value, b"", b"", b""])
         return rows
 

@@ -131,7 +131,7 @@ function operations.row(place, value, keys, simhash, others, if_missing)
   if old == value or old and if_missing then return end
   call('HSET', hash, field, value)
   if #place > PLACE then announce(':news', place) end
-  local is_known = call('HDEL', lease(place), place) == 1 or old
+  local is_known = old or is_document(place) and call('HDEL', lease(place), place) == 1
   each_list(append, place, is_known and others or keys, is_known and '' or simhash)
   if old or not is_document(place) then return end
   local run, row = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
