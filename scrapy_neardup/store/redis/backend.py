@@ -69,7 +69,7 @@ class RedisBackend(Server):
             rows = [*self._rows_at(map(place, keys))]
         for key, value, _ in rows:
             if kind_of(key) == META:  # if the server loses its data, this row is written again
-                self.remember(["row", place(key), value, b"", b"", b""])
+                self.remember(["row", place(key), b"", b"", value, b""])
         return rows
 
     def _rows_at(self, places: Iterable[bytes]) -> Iterator[Row]:
@@ -154,7 +154,7 @@ class RedisBackend(Server):
             [[told, answers]] = self.run(["look", asked, places])
         except StoreError:
             # The server may have held some of them.
-            self.add(*(["drop", row, keys, simhash, True] for _, row, _, keys, simhash in filter(None, holds)))
+            self.add(*(["drop", *hold[1:4], True] for hold in holds if hold))
             raise
         for hold, (*_, is_held) in zip(holds, answers, strict=True):
             if hold and is_held:
@@ -163,15 +163,14 @@ class RedisBackend(Server):
 
     def _found(self, question: Question, answer: Any, rows: dict[bytes, Row]) -> Found:
         hits, lasts, nearest, is_held = answer
-        keys = [*question.keys]
         found: dict[int, list[Row]] = {}
         for at, place in zip(reversed(hits[::2]), reversed(hits[1::2]), strict=True):
             if place in rows:
-                found.setdefault(keys[at], []).append(rows[place])
-        for key in keys if question.most > MANY else ():
+                found.setdefault(question.keys[at], []).append(rows[place])
+        for key in question.keys if question.most > MANY else ():
             found[key] = [*self._rows_at(self._places(key))][-question.most :]
         near = [rows[place] for place in sorted(nearest) if place in rows]
-        return Found(found, near, bool(is_held), _packed(keys) + lasts)
+        return Found(found, near, bool(is_held), _packed(question.keys) + lasts)
 
     def _places(self, key: int) -> list[bytes]:
         """Return the places of all rows that the index has for a key, oldest first."""
@@ -207,9 +206,9 @@ class RedisBackend(Server):
     def _writing(self, entry: Entry) -> Operation:
         """Return the operation that writes a row."""
         row, keys, simhash = located(entry)
-        known = self.held[row][3] if row in self.held else b""
+        known = self.held[row][2] if row in self.held else b""
         others = b"" if entry.keeps_place else keys.removeprefix(known)
-        return ["row", row, records.dump(entry.key, entry.record), keys, simhash, others]
+        return ["row", row, keys, simhash, records.dump(entry.key, entry.record), others]
 
     def news(self) -> tuple[list[Row], bool]:
         with store_errors(self.name):
@@ -267,8 +266,7 @@ def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
 
 
 def _hold(entry: Entry) -> Operation:
-    row, keys, simhash = located(entry)
-    return ["hold", row, records.dump(entry.key, entry.record), keys, simhash]
+    return ["hold", *located(entry), records.dump(entry.key, entry.record)]
 
 
 def _asked(question: Question, hold: Operation | None) -> list[Any]:

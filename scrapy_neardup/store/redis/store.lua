@@ -118,14 +118,14 @@ end
 local function announce(stream, place) call('XADD', root .. stream, 'MAXLEN', '~', KEPT, '*', 'place', place) end
 
 -- Holds a document as pending, unless it is pending already, or its run is not held.
-function operations.hold(place, value, keys, simhash)
+function operations.hold(place, keys, simhash, value)
   if call('EXISTS', lease(place)) == 0 or call('HSETNX', lease(place), place, value) == 0 then return end
   each_list(append, place, keys, simhash)
 end
 
 -- Writes a row; with `if_missing`, only if it does not exist. `others`: the keys that it lacks if it is pending or
 -- written.
-function operations.row(place, value, keys, simhash, others, if_missing)
+function operations.row(place, keys, simhash, value, others, if_missing)
   local hash, field = at(place)
   local old = call('HGET', hash, field)
   if old == value or old and if_missing then return end
