@@ -122,8 +122,7 @@ def check_file(path: Path, writes: bool) -> None:
     except (OSError, ValueError) as error:  # for example, the name is too long, or the folder is not accessible
         raise StoreError(f"{name} can't be opened: {getattr(error, 'strerror', error)}") from error
     if not path.is_file():
-        what = "a directory" if path.is_dir() else "no file"
-        raise StoreError(f"{name} is {what}; allowed is the path of a file")
+        raise StoreError(f"{name} is a directory, or no file; allowed is the path of a file")
     if 0 < size < _LEAST_BYTES:  # SQLite treats a file of one byte as empty
         raise StoreError(f"{name} {_NO_STORE}")
 
