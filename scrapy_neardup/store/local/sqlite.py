@@ -27,7 +27,7 @@ from ..records import DOCUMENT, VISIT, Record, dump, place
 from . import database
 from .database import LOCK_SECONDS, RunLock, key_in, open_database, runs_in, shrink, store_errors, stored_key
 from .memory import MemoryBackend
-from .stored_index import StoredIndex, folder_of, posted
+from .stored_index import StoredIndex, folder_of, posted, remove
 
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
 WRITTEN = 400  # rows in a statement that writes, since SQLite accepts at least 999 parameters
@@ -285,11 +285,6 @@ class SqliteBackend(MemoryBackend):
         index = sum(_size(file) for file in folder_of(self.name).rglob("*.idx"))
         return {"bytes": rows + index, "bytes_rows": rows, "bytes_index": index}
 
-    def rebuild_index(self) -> None:
-        """Leave out of the index what was deleted."""
-        with store_errors(self.name, "read"):
-            self.index.rebuild(self._known)
-
     def close(self) -> None:
         self._meeting.discard(self)
         if self._writer:
@@ -303,12 +298,13 @@ class SqliteBackend(MemoryBackend):
 
 def compact_file(path: str) -> None:
     """Rewrite the file of a store and its indexes without what was deleted."""
-    with closing(open_database(path, writes=True, check=False)) as db:
-        for namespace in database.namespaces(db):
-            with closing(SqliteBackend(path, namespace=namespace)) as backend:
-                backend.rebuild_index()
-        with store_errors(path, "compacted"):
-            shrink(db)
+    with closing(open_database(path, writes=True, check=False)) as db, store_errors(path, "compacted"):
+        shrink(db)
+        names = database.namespaces(db)
+    for file in folder_of(os.path.realpath(path)).rglob("*.idx"):
+        remove(file)
+    for name in names:
+        SqliteBackend(path, namespace=name).close()  # makes its index anew
 
 
 def _joined(*rows: Iterable[Row]) -> list[Row]:

@@ -71,13 +71,6 @@ class StoredIndex(RowIndex):
         if self._writes:
             remove(file)
 
-    def rebuild(self, last: int) -> None:
-        """Rebuild all levels, up to row number `last`."""
-        self.adopt()
-        self.levels = []
-        self._restart(())
-        self._cover(last)
-
     def _cover(self, last: int) -> None:
         """Build levels of all rows after the last level, up to number `last`, and merge them."""
         count = len(self.levels)
