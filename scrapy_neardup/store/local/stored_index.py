@@ -63,21 +63,16 @@ class StoredIndex(RowIndex):
     def load(self, last: int) -> None:
         """Read the levels in files. If more than `TAIL` rows up to number `last` follow, build levels of these rows."""
         self.levels = self._files.read(partial(fits, self._db, self._table), self._refuse)
-        if last - self.last > row_index.TAIL:
-            self._cover(last)
+        count = len(self.levels)
+        while last - self.last > row_index.TAIL:
+            self._merge_now([level_of_rows(self._db, self._table, self.last, last)])
+        self._merge_now(row_index.due(self.levels[count:], row_index.MOST, row_index.MOST))
+        self._merge_now(row_index.due(self._mergeable(), row_index.RATIO, row_index.MERGED))
 
     def _refuse(self, file: Path, why: object) -> None:
         self._warn(f"is rebuilt: {why}")
         if self._writes:
             remove(file)
-
-    def _cover(self, last: int) -> None:
-        """Build levels of all rows after the last level, up to number `last`, and merge them."""
-        count = len(self.levels)
-        while self.last < last:
-            self._merge_now([level_of_rows(self._db, self._table, self.last, last)])
-        self._merge_now(row_index.due(self.levels[count:], row_index.MOST, row_index.MOST))
-        self._merge_now(row_index.due(self._mergeable(), row_index.RATIO, row_index.MERGED))
 
     def _merge_now(self, levels: Sequence[Level]) -> None:
         self._start_merge(levels)
