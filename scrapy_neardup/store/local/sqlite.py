@@ -185,8 +185,6 @@ class SqliteBackend(MemoryBackend):
     def flush(self, *, wait: bool) -> None:
         if self._writer:
             self._settle(wait=wait)
-            if wait:
-                self._writer.check_file()
             while self._waiting and not self._writing:
                 changes = {key: (self._rows.get(key), is_new) for key, is_new in self._waiting.items()}
                 self._waiting = {}
