@@ -207,21 +207,11 @@ class SqliteBackend(MemoryBackend):
 
     def _note_written(self, changes: Changes, first: int) -> None:
         """Note the numbers of the rows that were written anew, from `first` on. Remove the written rows from RAM."""
-        last = first - 1 + sum(is_new and record is not None for record, is_new in changes.values())
-        if first == self._known + 1 and not self._own:
-            self._known = last
-        else:
-            self._own.append((first, last))
+        new = sum(is_new and record is not None for record, is_new in changes.values())
+        self._own.append((first, first + new - 1))
         for key in changes:
             if key not in self._waiting:
                 self._rows.pop(key, None)
-        self._grow()
-
-    def _grow(self) -> None:
-        """Make levels of the index, if it has all rows up to number `_known`, and no other row has a number."""
-        if not (self._own or self._writing):
-            kinds, rows = (DOCUMENT, VISIT), self._rows
-            self.index.grow(self._known, lambda: (place(key) for key in rows if key.startswith(kinds)), wait=False)
 
     def news(self) -> tuple[list[Row], bool]:
         if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises it
@@ -231,9 +221,10 @@ class SqliteBackend(MemoryBackend):
             if version == self._version:
                 return [], False
             rows, more = self._read_news()
-            if not more:
-                self._version = version
-                self._grow()
+            self._version = self._version if more else version
+            if not (more or self._writing):  # the index has all rows that have a number
+                kinds, kept = (DOCUMENT, VISIT), self._rows
+                self.index.grow(self._known, lambda: (place(key) for key in kept if key.startswith(kinds)), wait=False)
         return rows, more
 
     def _read_news(self) -> tuple[list[Row], bool]:
