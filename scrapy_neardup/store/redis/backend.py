@@ -32,7 +32,7 @@ from ...row_index import flips, most_flips
 from .. import named, records
 from ..interface import Entry, Found, Question, Row, StoreError
 from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_at, kind_of, run_of
-from .connection import PLACE, VERSION, Operation, Server, clients, code, is_named, logger, store_errors
+from .connection import PLACE, VERSION, Operation, Server, clients, code, logger, store_errors
 
 CODE = 4  # bytes of a run's code
 MANY = 255  # the maximum number of rows of a key to read with a lookup
@@ -99,7 +99,7 @@ class RedisBackend(Server):
 
     def _key(self, place: bytes) -> str:
         """Return the key of the row at a place."""
-        if is_named(place):
+        if len(place) > PLACE:
             return place.partition(b"/")[2].decode()
         at = int.from_bytes(place, "big", signed=True)
         if at >= 0 and at >> 32 not in self._runs:
@@ -128,7 +128,7 @@ class RedisBackend(Server):
     def _documents(self, codes: Sequence[bytes]) -> Iterator[Row]:
         """Yield the documents of the runs with these codes, or of all runs, sorted by key."""
         last = self._last()
-        for place in (row for row in self.held if not is_named(row)):
+        for place in (row for row in self.held if len(row) == PLACE):
             last[place[:CODE]] = max(last.get(place[:CODE], 0), int.from_bytes(place[CODE:], "big"))
         for run in codes or sorted(last, key=lambda run: self._key(run + bytes(CODE))):
             places = (run + pack(">I", number) for number in range(last.get(run, -1) + 1))

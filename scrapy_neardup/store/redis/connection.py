@@ -35,7 +35,7 @@ from ..interface import StoreError
 from ..records import DAMAGE
 
 VERSION = 5  # the version of the layout of keys and values
-PLACE = 8  # bytes of the place of a document or visit
+PLACE = 8  # bytes of the place of a document or visit; that of a row with a name is longer
 SECONDS = 5.0  # the timeout for connecting and for each answer
 LEASE = 10.0  # seconds without renewal after which a process counts as dead
 PAUSES = (0.1, 10.0)  # the first and the maximum number of seconds between two attempts to reconnect
@@ -120,11 +120,6 @@ def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
 def code(run: str) -> bytes:
     """Return the code of a run as bytes."""
     return records.code(run).to_bytes(4, "big")
-
-
-def is_named(place: bytes) -> bool:
-    """Return whether the row at a place has a name."""
-    return len(place) > PLACE
 
 
 class Server:
@@ -257,7 +252,7 @@ class Server:
         logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
         again = (*self.held.values(), *self._kept.values())
         # Another process may have changed a row with a name meanwhile.
-        self._queue[:0] = [[*each, True] if is_named(each[1]) else each for each in again]
+        self._queue[:0] = [[*each, True] if len(each[1]) > PLACE else each for each in again]
 
     # Connections
 
