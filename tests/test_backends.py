@@ -54,9 +54,11 @@ class Place:
         return made
 
     def begun(self, run: str = RUN) -> Backend:
-        """Return a back end that has a run."""
+        """Return a back end that has a run, with its record."""
         made = self.open()
         assert made.hold_run(run)
+        made.write([Entry(f"run/{run}", Run(run, 5.0))])
+        made.flush(wait=True)
         return made
 
     def close(self) -> None:
@@ -378,7 +380,7 @@ def test_news_of_other_processes(place: Place) -> None:
     one, two = place.begun("a"), place.begun("b")
     read_all(two)
     news = Entry(row_key("host", "a", 1), HostNews([], {"a.example": 1.0}))
-    one.write([Entry("run/a", Run("a", 5.0)), news, document(2, 11, run="a")])
+    one.write([Entry("run/a", Run("a", 6.0)), news, document(2, 11, run="a")])
     one.flush(wait=True)
     told = read_all(two)
     assert {"run/a", news.key} <= set(told)

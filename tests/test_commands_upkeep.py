@@ -409,7 +409,7 @@ def test_verify_of_rows_that_do_not_fit(stored: str) -> None:
     found = findings(stored)
     assert "1 rows can't be read: 'other/x': a store has no such row" in found
     assert "1 rows of kind 'document' can't be read: 'document/r/1': a store has no such row" in found
-    stored_as = "(its key in the file is -9223372036854775807)"
+    stored_as = "(its key in a file is -9223372036854775807)"
     assert (
         f"1 rows of kind 'visit' can't be read: 'visit/8000000000000001': a store has no such row {stored_as}" in found
     )

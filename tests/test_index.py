@@ -222,9 +222,7 @@ def read(files: LevelFiles) -> list[tuple[int, int]]:
 
 
 def write(files: LevelFiles, *levels: Level) -> Level:
-    level = files.write(levels)
-    files.tidy(level)
-    return level
+    return files.write(levels)
 
 
 def parts(*sizes: int) -> Iterator[Level]:

@@ -15,7 +15,6 @@ from test_backends import claim, document, find, key_of, keys_of, near, of
 
 from scrapy_neardup.store.interface import Entry, StoreError
 from scrapy_neardup.store.records import Run
-from scrapy_neardup.store.redis import backend as backends
 from scrapy_neardup.store.redis import connection as servers
 from scrapy_neardup.store.redis.backend import RedisBackend
 from scrapy_neardup.store.redis.connection import Server as Namespace
@@ -29,7 +28,10 @@ def open_at() -> Iterator[Callable[..., RedisBackend]]:
 
     def opens(address: str, run: str = "run", namespace: str = "") -> RedisBackend:
         opened.append(made := RedisBackend(address, namespace, writes=bool(run)))
-        assert not run or made.hold_run(run)
+        if run:
+            assert made.hold_run(run)
+            made.write([Entry(f"run/{run}", Run(run, 5.0))])
+            made.flush(wait=True)
         return made
 
     yield opens
@@ -150,18 +152,6 @@ def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest
     until(lambda: not other.is_held("run"))
 
 
-def test_runs_of_which_one_code_is_made_are_not_both_taken(
-    server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (backends, servers):
-        monkeypatch.setattr(module, "code", lambda run: b"same")
-    backend, other = open_at(server.address), open_at(server.address, "")
-    assert not other.hold_run("other")
-    backend.release_run("run")
-    assert not other.hold_run("other")  # rows of the first may be there
-    assert other.hold_run("run")
-
-
 def test_rows_that_are_dropped_together_write_a_list_once(server: Server, open_at: Opens) -> None:
     backend = open_at(server.address)
     rows = [document(n, 11) for n in range(1, 61)]
@@ -193,11 +183,11 @@ def test_documents_are_told_to_who_asked(server: Server, open_at: Opens) -> None
 def test_news_that_could_not_be_read_are_read_later(
     server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backend, other = open_at(server.address), open_at(server.address, "other")
-    backend.write([Entry("run/run", Run("run", 5.0))])
+    backend, other = open_at(server.address), open_at(server.address, "")
+    backend.write([Entry("run/run", Run("run", 6.0))])
     backend.flush(wait=True)
     with monkeypatch.context() as patched:
-        patched.setattr(RedisBackend, "_get_named", failing)
+        patched.setattr(RedisBackend, "_rows_at", failing)
         with pytest.raises(StoreError, match="away"):
             other.news()
     assert keys_of(other.news()[0]) == ["run/run"]

@@ -191,7 +191,7 @@ def test_one_damaged_row_hides_no_other_news(server: Server) -> None:
     other = open_store(server.address, ())
     with closing(open_store(server.address, detectors())) as store:
         server.tell("HSET", f"{ROOT}:run", "damaged", b"x")
-        server.tell("XADD", f"{ROOT}:news", "*", "run", "damaged")
+        server.tell("XADD", f"{ROOT}:news", "*", "place", "key/run/damaged")
         other.close()
         with pytest.raises(StoreError, match="damaged"):
             store.refresh()

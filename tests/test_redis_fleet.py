@@ -18,6 +18,7 @@ from site_server import Page, Site, article, html
 from tiers import slow
 
 from scrapy_neardup.store.redis.connection import Server as Namespace
+from scrapy_neardup.store.redis.connection import code
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "3"))
 WORKERS = 3
@@ -72,7 +73,7 @@ class Fleet:
 
     def runs(self) -> dict[bytes, bytes]:
         """Return all runs, with their codes."""
-        return {name: code for code, name in self._client.hgetall(f"{self._root}:names").items()}
+        return {name: code(name.decode()) for name in self._client.hkeys(f"{self._root}:run")}
 
     def end_lease(self, run: bytes) -> None:
         """End the lease of a dead process at once; it would run out some seconds later."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
-from contextlib import closing
 from types import ModuleType
 
 from ..detectors import Detector
 from .interface import Backend, Selection, StoreError
-from .local import database
 from .local.memory import MemoryBackend
 from .store import Store
 
@@ -63,14 +60,14 @@ def open_backend(address: str, namespace: str, *, writes: bool) -> Backend:
     """Open the back end at an address; without `writes`, read-only. Raise StoreError if it can't be opened."""
     check_kind(address)
     if is_server(address):
-        backend: Backend = _server(address).RedisBackend(address, namespace, writes=writes)
+        backend: Backend = server_module(address).RedisBackend(address, namespace, writes=writes)
         return backend
     from .local.sqlite import SqliteBackend
 
     return SqliteBackend(address, namespace=namespace, writes=writes)
 
 
-def _server(address: str) -> ModuleType:
+def server_module(address: str) -> ModuleType:
     """Return the module of the back end on a server. Raise StoreError if the client library is not installed."""
     try:
         from .redis import backend
@@ -80,18 +77,9 @@ def _server(address: str) -> ModuleType:
     return backend
 
 
-def namespaces(address: str) -> list[str]:
-    """Return the namespaces of a store, which may be damaged. Raise StoreError if it can't be opened."""
-    if is_server(address):
-        return list(_server(address).namespaces(address))
-    with closing(database.open_database(os.path.realpath(address), writes=False, check=False)) as db:
-        return list(database.namespaces(db))
-
-
 def compact(address: str) -> None:
     """Give unused space of a file back to the system. Other processes may use the store meanwhile."""
-    from .local.sqlite import SqliteBackend
+    if not is_server(address):
+        from .local.sqlite import compact_file
 
-    for namespace in [] if is_server(address) else namespaces(address):
-        with closing(SqliteBackend(address, namespace=namespace)) as backend:
-            backend.compact()
+        compact_file(address)

@@ -107,8 +107,9 @@ class Session:
     def _claimed(self, wanted: str) -> str:
         """Lock the run `wanted`, or a new run for "". Return its id."""
         name = wanted or f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
+        taken = {records.code(run) for run in self.runs if run != wanted}
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
-            if (run == wanted or run not in self.runs) and self._backend.hold_run(run):
+            if records.code(run) not in taken and self._backend.hold_run(run):
                 return run
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from ..fingerprints.hashes import hash_text
-from . import is_server, named, namespaces, open_backend, records
+from . import is_server, named, open_backend, records, server_module
 from .interface import Entry, StoreError
 from .local import database
-from .local.stored_index import files_of, fits
+from .local.stored_index import LevelFiles, fits, folder_of
 from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
@@ -69,7 +69,7 @@ class Survey:
         """Begin to verify a namespace."""
         self._suffix = f" (namespace {namespace!r})" if namespace else ""
         self._is_readable, self._has_schemes = True, False
-        self._runs: set[str] = set()
+        self.runs: set[str] = set()
         self._writers: set[str] = set()
         self._documents, self._targets = array("Q"), array("Q")
 
@@ -79,20 +79,22 @@ class Survey:
         count, first = self._found.get(finding, (0, example))
         self._found[finding] = count + 1, first
 
-    def add(self, key: str, record: Any, note: str = "") -> None:
-        """Add a row, or the exception that tells why it can't be read, with a note. The key is "" if it is unknown."""
+    def add(self, key: str, record: Any) -> None:
+        """Add a row, or the exception that tells why it can't be read. The key is "" if it is unknown."""
         kind = records.kind_of(key)
         if isinstance(record, Exception):
             self._is_readable = False
             what = f"rows of kind {kind!r} can't be read" if kind in _KINDS else "rows can't be read"
             costs = _REFUSED if kind in (META, RUN, HOST) else _AGAIN
+            has_place = kind in (DOCUMENT, VISIT) and records.is_key(key)
+            note = f" (its key in a file is {records.place(key)})" if has_place else ""
             self.note(what, costs, f"{key[:80]!r}: {record}{note}" if key else record)
             return
         self.read.update({"rows", f"{kind}s"} & self.read.keys())
         if kind == META:
             self._has_schemes = True
         elif kind == RUN:
-            self._runs.add(records.id_of(key))
+            self.runs.add(records.id_of(key))
         else:
             self._writers.add(records.run_of(records.origin(key, record)))
         if kind == DOCUMENT:
@@ -104,9 +106,9 @@ class Survey:
         """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile."""
         if not self._is_readable:
             return
-        if self._runs and not self._has_schemes:
+        if self.runs and not self._has_schemes:
             self.note("the record of the schemes of the store is missing", _REFUSED)
-        for run in sorted(self._writers - self._runs):
+        for run in sorted(self._writers - self.runs):
             self.note("records of runs are missing", "`export` and `stats` leave out the rows of these runs", run)
         if lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum()):
             self.note(f"{lost} visits lead to documents that do not exist", "these URLs are fetched again")
@@ -156,8 +158,7 @@ def _verify_file(address: str, survey: Survey) -> None:
         for name, table in tables.items():
             survey.begin(name)
             for key, record in _records(_rows_of_file(db, table)):
-                has_place = records.kind_of(key) in (DOCUMENT, VISIT) and records.is_key(key)
-                survey.add(key, record, f" (its key in the file is {records.place(key)})" if has_place else "")
+                survey.add(key, record)
             survey.compare()
     survey.begin("")
     try:  # in a small file, a single damaged row prevents it
@@ -173,7 +174,7 @@ def _verify_index(path: str, table: str, db: sqlite3.Connection, survey: Survey)
         what = f"file {str(file)!r} of the index can't be read: {why}"
         survey.note(what, "until a crawl rebuilds it, the store opens more slowly", harmless=True)
 
-    levels = files_of(path, table).read(partial(fits, db, table), refuse)
+    levels = LevelFiles(folder_of(path, table)).read(partial(fits, db, table), refuse)
     for level in levels:
         if not level.is_intact():  # a large one, which is not checked as it is read
             refuse(level.path, "its checksum does not match")
@@ -187,7 +188,9 @@ def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, Any
     runs: dict[int, str] = {}
     with suppress(sqlite3.Error, TypeError):
         [last] = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-        runs = database.runs_in(db, table)
+    for how in ("", "NOT INDEXED"):  # the index of keys may be lost
+        with suppress(sqlite3.Error):
+            runs = runs or database.runs_in(db, table, how)
     while after <= last:
         try:
             for number, key, value in db.execute(query, (after,)):
@@ -203,7 +206,7 @@ def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, Any
 
 
 def _verify_server(address: str, survey: Survey) -> None:
-    names = namespaces(address)
+    names = server_module(address).namespaces(address)
     survey.read["namespaces"] = len(names)
     for name in names:
         survey.begin(name)
@@ -221,7 +224,7 @@ def _verify_namespace(backend: Any, survey: Survey) -> None:
         for key in _lacking(backend, again):
             survey.note("rows are missing in their index", _AGAIN, repr(key))
     try:
-        if not (backend.news()[0] or any(map(backend.is_held, backend.names()))):  # no run is or was open meanwhile
+        if not (backend.news()[0] or any(map(backend.is_held, survey.runs))):  # no run is or was open meanwhile
             survey.compare()
     except (StoreError, *DAMAGE) as error:
         survey.note(str(error), _REFUSED)

@@ -23,7 +23,6 @@ PAGE = 16_384  # bytes; a row takes about 800, and smaller pages would leave a t
 # Numbers are never reused, and a replaced row gets a new number. So rows above the highest known number are new.
 _COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key NOT NULL UNIQUE, value BLOB)"
 SMALL = 2**25  # bytes; all checksums of a file up to this size are compared when it is opened, which takes 0.1 s
-FILLED = 0.7  # if rows fill a smaller share of a file, it is rewritten, which takes some seconds per gigabyte
 _LEAST_BYTES = 512  # the minimum size of an SQLite file, which is one page
 _NO_STORE = "is not a store: its file is not a database; it was left as it is"
 _ADVICE = {
@@ -31,7 +30,7 @@ _ADVICE = {
     "is full": "free some disk space",
     "disk I/O": "the disk has failed, or is full",
     "readonly": "this user may not write it, or its file system is read-only",
-    "unable to open": "this user needs permission to write it and to create files in its directory",
+    "unable to open": "this user has no permission to open it, or to create files in its directory",
     "no such column": "its table belongs to another program; name another store with NEARDUP_STORE",
     "": "it is damaged; restore a backup, or name another store with NEARDUP_STORE",
 }
@@ -60,9 +59,9 @@ def key_in(stored: Key, runs: Mapping[int, str]) -> str:
     return key_at(stored, runs) if isinstance(stored, int) else str(stored)
 
 
-def runs_in(db: sqlite3.Connection, table: str) -> dict[int, str]:
-    """Return the runs that have a row, by code."""
-    found = db.execute(f'SELECT substr(key, 5) FROM "{table}" WHERE key > ? AND key < ?', bounds(RUN))
+def runs_in(db: sqlite3.Connection, table: str, how: str = "") -> dict[int, str]:
+    """Return the runs that have a row, by code. `how` is a clause that says how to find them."""
+    found = db.execute(f'SELECT substr(key, 5) FROM "{table}" {how} WHERE key > ? AND key < ?', bounds(RUN))
     return {code(run): run for (run,) in found}
 
 
@@ -123,12 +122,7 @@ def check_file(path: Path, writes: bool) -> None:
     except (OSError, ValueError) as error:  # for example, the name is too long, or the folder is not accessible
         raise StoreError(f"{name} can't be opened: {getattr(error, 'strerror', error)}") from error
     if not path.is_file():
-        what = "a directory" if path.is_dir() else "no file"
-        raise StoreError(f"{name} is {what}; allowed is the path of a file")
-    if not os.access(path, os.R_OK):
-        raise StoreError(f"{name} can't be read: this user has no permission to")
-    if writes and not os.access(path, os.W_OK):
-        raise StoreError(f"{name} can't be written: this user may not write it, or its file system is read-only")
+        raise StoreError(f"{name} is a directory, or no file; allowed is the path of a file")
     if 0 < size < _LEAST_BYTES:  # SQLite treats a file of one byte as empty
         raise StoreError(f"{name} {_NO_STORE}")
 
@@ -201,7 +195,6 @@ def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
         return
     if not tables(db):
         db.execute(f"PRAGMA page_size={PAGE}")  # must come first, since any other statement fixes the size
-        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # must come before the first table
     _use_write_ahead_log(db)
     with db:
         db.execute("BEGIN IMMEDIATE")  # fails if the file can't be written
@@ -223,14 +216,11 @@ def _use_write_ahead_log(db: sqlite3.Connection) -> None:
 
 
 def shrink(db: sqlite3.Connection) -> None:
-    """Give the unused space of a store's file back to the system. Rows keep their numbers."""
-    sums = [
-        db.execute(f'SELECT sum(length(key) * 2 + length(value)) FROM "{table}"').fetchone() for table in tables(db)
-    ]
-    [pages] = db.execute("PRAGMA page_count").fetchone()
-    if sum(size or 0 for (size,) in sums) < FILLED * pages * PAGE:  # incremental_vacuum alone frees only empty pages
-        db.execute("VACUUM")
-    db.executescript("PRAGMA incremental_vacuum")  # `execute` would free only one page
+    """Give the unused space of a store's file back to the system. Rows keep their numbers.
+
+    The file is rewritten, which takes some seconds per gigabyte.
+    """
+    db.execute("VACUUM")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 

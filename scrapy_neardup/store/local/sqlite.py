@@ -27,7 +27,7 @@ from ..records import DOCUMENT, VISIT, Record, dump, place
 from . import database
 from .database import LOCK_SECONDS, RunLock, key_in, open_database, runs_in, shrink, store_errors, stored_key
 from .memory import MemoryBackend
-from .stored_index import StoredIndex, folder_of, posted
+from .stored_index import StoredIndex, folder_of, posted, remove
 
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
 WRITTEN = 400  # rows in a statement that writes, since SQLite accepts at least 999 parameters
@@ -113,19 +113,17 @@ class SqliteBackend(MemoryBackend):
         A new document counts as pending until it is in the file, so that no link to it gets there first.
         """
         answers = super().find(questions)
-        rows = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
-        unread = {row.key for row in rows if row.key in self._rows and row.key.startswith(DOCUMENT)}
-        waits = unread <= self._pending or self._can_write()
+        found = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
+        new = {row.key: row.value for row in found if row.key in self._rows and row.key.startswith(DOCUMENT)}
+        waits = new.keys() <= self._pending or self._can_write()
+        # Encoded, since each store counts the copies of a document by itself.
+        values = {key: dump(key, cast(Record, record)) for key, record in new.items()}
+        rows = {key: Row(key, value, waits or key in self._pending) for key, value in values.items()}
 
-        def only_unread(rows: Iterable[Row]) -> list[Row]:
-            # Encoded, since each store counts the copies of a document by itself.
-            known = {row.key: dump(row.key, cast(Record, row.value)) for row in rows if row.key in unread}
-            return [Row(key, value, waits or key in self._pending) for key, value in known.items()]
+        def unread(some: Iterable[Row]) -> list[Row]:
+            return [rows[row.key] for row in some if row.key in rows]
 
-        return [
-            Found({key: only_unread(rows) for key, rows in each.rows.items()}, only_unread(each.near))
-            for each in answers
-        ]
+        return [Found({key: unread(some) for key, some in each.rows.items()}, unread(each.near)) for each in answers]
 
     def _can_write(self) -> bool:
         """Start to write all buffered rows. Return False if the last write failed."""
@@ -187,8 +185,6 @@ class SqliteBackend(MemoryBackend):
     def flush(self, *, wait: bool) -> None:
         if self._writer:
             self._settle(wait=wait)
-            if wait:
-                self._writer.check_file()
             while self._waiting and not self._writing:
                 changes = {key: (self._rows.get(key), is_new) for key, is_new in self._waiting.items()}
                 self._waiting = {}
@@ -211,21 +207,11 @@ class SqliteBackend(MemoryBackend):
 
     def _note_written(self, changes: Changes, first: int) -> None:
         """Note the numbers of the rows that were written anew, from `first` on. Remove the written rows from RAM."""
-        last = first - 1 + sum(is_new and record is not None for record, is_new in changes.values())
-        if first == self._known + 1 and not self._own:
-            self._known = last
-        else:
-            self._own.append((first, last))
+        new = sum(is_new and record is not None for record, is_new in changes.values())
+        self._own.append((first, first + new - 1))
         for key in changes:
             if key not in self._waiting:
                 self._rows.pop(key, None)
-        self._grow()
-
-    def _grow(self) -> None:
-        """Make levels of the index, if it has all rows up to number `_known`, and no other row has a number."""
-        if not (self._own or self._writing):
-            kinds, rows = (DOCUMENT, VISIT), self._rows
-            self.index.grow(self._known, lambda: (place(key) for key in rows if key.startswith(kinds)), wait=False)
 
     def news(self) -> tuple[list[Row], bool]:
         if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises it
@@ -235,9 +221,10 @@ class SqliteBackend(MemoryBackend):
             if version == self.version:
                 return [], False
             rows, more = self._read_news()
-            if not more:
-                self.version = version
-                self._grow()
+            self.version = self.version if more else version
+            if not (more or self._writing):  # the index has all rows that have a number
+                kinds, kept = (DOCUMENT, VISIT), self._rows
+                self.index.grow(self._known, lambda: (place(key) for key in kept if key.startswith(kinds)), wait=False)
         return rows, more
 
     def _read_news(self) -> tuple[list[Row], bool]:
@@ -287,13 +274,6 @@ class SqliteBackend(MemoryBackend):
         index = sum(_size(file) for file in folder_of(self.name).rglob("*.idx"))
         return {"bytes": rows + index, "bytes_rows": rows, "bytes_index": index}
 
-    def compact(self) -> None:
-        with store_errors(self.name, "compacted"):
-            self.index.rebuild(self._known)
-            self.flush(wait=True)
-            with closing(open_database(self.name, self._table, writes=True, check=False)) as db:
-                shrink(db)
-
     def close(self) -> None:
         self._meeting.discard(self)
         if self._writer:
@@ -303,6 +283,17 @@ class SqliteBackend(MemoryBackend):
         for run in list(self._locks):
             self.release_run(run)
         super().close()
+
+
+def compact_file(path: str) -> None:
+    """Rewrite the file of a store and its indexes without what was deleted."""
+    with closing(open_database(path, writes=True, check=False)) as db, store_errors(path, "compacted"):
+        shrink(db)
+        names = database.namespaces(db)
+    for file in folder_of(os.path.realpath(path)).rglob("*.idx"):
+        remove(file)
+    for name in names:
+        SqliteBackend(path, namespace=name).close()  # makes its index anew
 
 
 def _joined(*rows: Iterable[Row]) -> list[Row]:

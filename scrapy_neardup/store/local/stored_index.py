@@ -43,14 +43,9 @@ _PLAIN = 0x93  # begins the body of a visit with at most three fields: that of a
 logger = logging.getLogger(__name__)
 
 
-def folder_of(path: str) -> Path:
-    """Return the folder of the indexes of a store."""
-    return Path(f"{path}.index")
-
-
-def files_of(path: str, table: str) -> LevelFiles:
-    """Return the index files of a table of a store."""
-    return LevelFiles(folder_of(path) / quote(table, safe=""))
+def folder_of(path: str, table: str = "") -> Path:
+    """Return the folder of the index of a table, or of all indexes of a store."""
+    return Path(f"{path}.index", quote(table, safe=""))
 
 
 class StoredIndex(RowIndex):
@@ -61,45 +56,27 @@ class StoredIndex(RowIndex):
         self._db = db
         self._path = path
         self._table = table
-        self._files = files_of(path, table)
+        self._files = LevelFiles(folder_of(path, table))
         self._writes = writes
         """True if larger levels become files. False for a store that is only read, and after an error."""
 
     def load(self, last: int) -> None:
         """Read the levels in files. If more than `TAIL` rows up to number `last` follow, build levels of these rows."""
         self.levels = self._files.read(partial(fits, self._db, self._table), self._refuse)
-        if last - self.last > row_index.TAIL:
-            self._cover(last)
+        count = len(self.levels)
+        while last - self.last > row_index.TAIL:
+            self._merge_now([level_of_rows(self._db, self._table, self.last, last)])
+        self._merge_now(row_index.due(self.levels[count:], row_index.MOST, row_index.MOST))
+        self._merge_now(row_index.due(self._mergeable(), row_index.RATIO, row_index.MERGED))
 
     def _refuse(self, file: Path, why: object) -> None:
         self._warn(f"is rebuilt: {why}")
         if self._writes:
             remove(file)
 
-    def rebuild(self, last: int) -> None:
-        """Rebuild all levels, up to row number `last`."""
-        self.adopt()
-        self.levels = []
-        self._restart(())
-        self._cover(last)
-
-    def _cover(self, last: int) -> None:
-        """Build levels of all rows after the last level, up to number `last`, and merge them."""
-        count = len(self.levels)
-        while self.last < last:
-            self._merge_now([level_of_rows(self._db, self._table, self.last, last)])
-        self._merge_now(row_index.due(self.levels[count:], row_index.MOST, row_index.MOST))
-        self._merge_now(row_index.due(self._mergeable(), row_index.RATIO, row_index.MERGED))
-
     def _merge_now(self, levels: Sequence[Level]) -> None:
         self._start_merge(levels)
         self.adopt()
-
-    def _put(self, merged: Sequence[Level]) -> None:
-        super()._put(merged)
-        for level in merged if self._writes else ():
-            if level.path:
-                self._thread.submit(self._files.tidy, level)
 
     def _mergeable(self) -> list[Level]:
         """Return the levels that this process may merge: all, or the newest ones that are in memory."""
@@ -210,12 +187,13 @@ class LevelFiles:
         path = self.folder / f"{first:012d}-{last:012d}-{uuid4().hex[:8]}.idx"
         with replacing(path) as part:
             _write(part, levels)
+        self._tidy(path, first, last)
         return read_level(path, check=False)
 
-    def tidy(self, level: Level) -> None:
-        """Remove the files that a level in a file makes superfluous, and those that killed processes left."""
+    def _tidy(self, new: Path, first: int, last: int) -> None:
+        """Remove the files that a new one makes superfluous, and those that killed processes left."""
         for file, span in self.ranges().items():
-            if level.first <= span[0] and span[1] <= level.last and file != level.path:
+            if first <= span[0] and span[1] <= last and file != new:
                 remove(file)
         for file in self.folder.glob("*.part"):
             with suppress(OSError):

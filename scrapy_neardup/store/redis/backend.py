@@ -6,13 +6,13 @@ All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a c
   bit that is 0) and the number of the document (32 bits).
 - `:visit` and `:name`: hashes of the visits of URLs, and of those with a name, by place: their hash, in which the first
   bit is 1.
-- `:run`, `:meta` and `:host`: hashes of the other rows by name.
+- `:run`, `:meta` and `:host`: hashes of the other rows by name. Their place is `key/KIND/NAME`, longer than 8 bytes.
 - `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
   the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
   instead, and the bucket has '' in its place.
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
-- `:names`: a hash from the code of a run to its id; `:last`: a hash from it to the highest number of its documents.
+- `:last`: a hash from the code of a run to the highest number of its documents.
 - `:lease.CODE`: the lease of a run, a hash of its pending documents by place. It expires unless it is renewed.
 - `:news`: a stream of written rows of runs and hosts; `:added`: one of new documents.
 """
@@ -32,11 +32,10 @@ from ...row_index import flips, most_flips
 from .. import named, records
 from ..interface import Entry, Found, Question, Row, StoreError
 from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_at, kind_of, run_of
-from .connection import VERSION, Operation, Server, clients, code, logger, store_errors
+from .connection import PLACE, VERSION, Operation, Server, clients, code, logger, store_errors
 
-NAMED = (RUN, META, HOST)  # kinds of rows that have a name instead of a place, with one hash for each kind
-CODE, PLACE = 4, 8  # bytes of a run's code and a place
-MANY = 255  # the maximum number of rows of a key that the script returns, sent as one byte
+CODE = 4  # bytes of a run's code
+MANY = 255  # the maximum number of rows of a key to read with a lookup
 AT_ONCE = 500  # rows to read at a time
 NEWS = 2000  # entries of a stream to read at a time
 
@@ -50,7 +49,6 @@ class RedisBackend(Server):
 
     def __init__(self, address: str, namespace: str, *, writes: bool) -> None:
         super().__init__(address, namespace)
-        self._writes = writes
         self._runs: dict[int, str] = {}
         self._heard = {"news": b"0", "added": b"0"}  # the last entry read of each stream
         try:
@@ -68,24 +66,17 @@ class RedisBackend(Server):
     # Rows
 
     def get(self, keys: Iterable[str]) -> list[Row]:
-        keys = list(keys)
         with store_errors(self.name):
-            named = [key for key in keys if kind_of(key) in NAMED]
-            places = (place(key) for key in keys if kind_of(key) not in NAMED)
-            return [*self._get_named(named), *self._rows_at(places)]
-
-    def _get_named(self, keys: Sequence[str]) -> Iterator[Row]:
-        asked = [["call", "HGET", self.key(kind_of(key)), id_of(key)] for key in keys]
-        for key, value in zip(keys, self.run(*asked) if asked else [], strict=True):
-            if value is not None:
-                if self._writes and kind_of(key) == META:  # if the server loses its data, this row is written again
-                    self.remember(["set", key, value, False])
-                yield Row(key, value)
+            rows = [*self._rows_at(map(place, keys))]
+        for key, value, _ in rows:
+            if kind_of(key) == META:  # if the server loses its data, this row is written again
+                self.remember(["row", place(key), b"", b"", value, b""])
+        return rows
 
     def _rows_at(self, places: Iterable[bytes]) -> Iterator[Row]:
         """Yield the existing rows at these places, in order."""
         wanted = iter(places)
-        while some := b"".join(islice(wanted, AT_ONCE)):
+        while some := [*islice(wanted, AT_ONCE)]:
             [[told, _]] = self.run(["look", [], some])
             yield from self._decoded(told).values()
 
@@ -98,11 +89,6 @@ class RedisBackend(Server):
                 rows[place] = Row(self._key(place), value, bool(is_pending and not is_own))
         return rows
 
-    def names(self) -> dict[str, bytes]:
-        """Return the code of each run, by the id of the run."""
-        [names] = self.run(["call", "HGETALL", self.key("names")])
-        return {run.decode(): code for code, run in zip(names[::2], names[1::2], strict=True)}
-
     def writers(self) -> set[int]:
         with store_errors(self.name):
             return {int.from_bytes(code, "big") for code in self._last()}
@@ -113,20 +99,19 @@ class RedisBackend(Server):
         return dict(zip(last[::2], map(int, last[1::2]), strict=True))
 
     def _key(self, place: bytes) -> str:
-        """Return the key of the row at a place. Raise ValueError if its run is unknown."""
+        """Return the key of the row at a place."""
+        if len(place) > PLACE:
+            return place.partition(b"/")[2].decode()
         at = int.from_bytes(place, "big", signed=True)
         if at >= 0 and at >> 32 not in self._runs:
-            self._runs = {int.from_bytes(code, "big"): run for run, code in self.names().items()}
-        if at >= 0 and at >> 32 not in self._runs:
-            raise ValueError(f"no run has the code {place[:CODE].hex()}")
+            [names] = self.run(["call", "HKEYS", self.key(RUN)])
+            self._runs |= {records.code(name.decode()): name.decode() for name in names}
         return key_at(at, self._runs)
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
             if kind == DOCUMENT:
-                last = self._last()
-                for name in [run] if run else sorted(self.names()):
-                    yield from self._scan_run(name, last.get(code(name), -1) + 1)
+                yield from self._documents([code(run)] if run else [])
             elif kind == VISIT:
                 pairs = chain(self._pairs("visit"), self._pairs("name"))
                 yield from (Row(self._key(place), value) for place, value in pairs)
@@ -141,11 +126,14 @@ class RedisBackend(Server):
             [[cursor, pairs]] = self.run(["call", "HSCAN", self.key(name), cursor or b"0", "COUNT", AT_ONCE])
             yield from zip(pairs[::2], pairs[1::2], strict=True)
 
-    def _scan_run(self, run: str, end: int) -> Iterator[Row]:
-        yield from (row for row in self._rows_at(_place(run, number) for number in range(end)) if not row.is_pending)
-        for place, (_, _, value, *_) in [*self.held.items()]:
-            if place[:CODE] == code(run) and place >= _place(run, end):
-                yield Row(self._key(place), value)
+    def _documents(self, codes: Sequence[bytes]) -> Iterator[Row]:
+        """Yield the documents of the runs with these codes, or of all runs, sorted by key."""
+        last = self._last()
+        for place in (row for row in self.held if len(row) == PLACE):
+            last[place[:CODE]] = max(last.get(place[:CODE], 0), int.from_bytes(place[CODE:], "big"))
+        for run in codes or sorted(last, key=lambda run: self._key(run + bytes(CODE))):
+            places = (run + pack(">I", number) for number in range(last.get(run, -1) + 1))
+            yield from (row for row in self._rows_at(places) if not row.is_pending)
 
     # Lookups
 
@@ -155,19 +143,19 @@ class RedisBackend(Server):
         with store_errors(self.name):
             holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
             places = [*map(place, ahead)]
-            told, answers = self._look([*map(_asked, questions, holds)], holds, b"".join(places))
+            told, answers = self._look([*map(_asked, questions, holds)], holds, places)
             rows = self._decoded(told)
             found = [self._found(question, answer, rows) for question, answer in zip(questions, answers, strict=True)]
             found[0].ahead = [rows[each] for each in places if each in rows]
             return found
 
-    def _look(self, asked: Sequence[Any], holds: Sequence[Operation | None], places: bytes = b"") -> Any:
+    def _look(self, asked: Sequence[Any], holds: Sequence[Operation | None], places: Sequence[bytes] = ()) -> Any:
         """Send lookups, and note the documents that the server now holds. Return rows found, and answers to lookups."""
         try:
             [[told, answers]] = self.run(["look", asked, places])
         except StoreError:
             # The server may have held some of them.
-            self.add(*(["drop", row, keys, simhash, True] for _, row, _, keys, simhash in filter(None, holds)))
+            self.add(*(["drop", *hold[1:4], True] for hold in holds if hold))
             raise
         for hold, (*_, is_held) in zip(holds, answers, strict=True):
             if hold and is_held:
@@ -176,15 +164,14 @@ class RedisBackend(Server):
 
     def _found(self, question: Question, answer: Any, rows: dict[bytes, Row]) -> Found:
         hits, lasts, nearest, is_held = answer
-        keys = [*question.keys]
         found: dict[int, list[Row]] = {}
         for at, place in zip(reversed(hits[::2]), reversed(hits[1::2]), strict=True):
             if place in rows:
-                found.setdefault(keys[at], []).append(rows[place])
-        for key in keys if question.most > MANY else ():
+                found.setdefault(question.keys[at], []).append(rows[place])
+        for key in question.keys if question.most > MANY else ():
             found[key] = [*self._rows_at(self._places(key))][-question.most :]
         near = [rows[place] for place in sorted(nearest) if place in rows]
-        return Found(found, near, bool(is_held), _packed(keys) + lasts)
+        return Found(found, near, bool(is_held), _packed(question.keys) + lasts)
 
     def _places(self, key: int) -> list[bytes]:
         """Return the places of all rows that the index has for a key, oldest first."""
@@ -193,8 +180,7 @@ class RedisBackend(Server):
 
     def size(self, kind: str) -> int:
         with store_errors(self.name):
-            codes = self.names().values()
-            names = [self.key("visit")] if kind == VISIT else [self.key("document.", code) for code in codes]
+            names = [self.key("visit")] if kind == VISIT else [self.key("document.", code) for code in self._last()]
             return sum(self.run(*(["call", "HLEN", name] for name in names)))
 
     def count(self, key: int) -> int:
@@ -206,7 +192,7 @@ class RedisBackend(Server):
     def hold(self, entry: Entry, seen: bytes) -> bool:
         with store_errors(self.name):
             hold, middle = _hold(entry), len(seen) // 2
-            _, [[*_, is_held]] = self._look([[seen[:middle], b"", b"", b"", 0, hold[1:], seen[middle:]]], [hold])
+            _, [[*_, is_held]] = self._look([[seen[:middle], 0, b"", b"", 0, hold[1:], seen[middle:]]], [hold])
             return bool(is_held)
 
     def release(self, entry: Entry) -> None:
@@ -216,26 +202,22 @@ class RedisBackend(Server):
     # Writing, and news
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self.add(*map(_deletion, deleted), *map(self._writing, entries))
+        self.add(*(["drop", *located(each), False] for each in deleted), *map(self._writing, entries))
 
     def _writing(self, entry: Entry) -> Operation:
         """Return the operation that writes a row."""
-        value = records.dump(entry.key, entry.record)
-        if (kind := kind_of(entry.key)) in NAMED:
-            return ["set", entry.key, value, kind != META and not entry.keeps_place]
         row, keys, simhash = located(entry)
-        known = self.held[row][3] if row in self.held else b""
-        return ["row", row, value, keys, simhash, b"" if entry.keeps_place else keys.removeprefix(known)]
+        known = self.held[row][2] if row in self.held else b""
+        others = b"" if entry.keeps_place else keys.removeprefix(known)
+        return ["row", row, keys, simhash, records.dump(entry.key, entry.record), others]
 
     def news(self) -> tuple[list[Row], bool]:
         with store_errors(self.name):
             streams = ("news", "added") if self.hears_documents else ("news",)
             later = [[self.key(each), b"(" + self._heard[each], "+", "COUNT", NEWS] for each in streams]
             told = self.run(*(["call", "XRANGE", *each] for each in later))
-            news = dict.fromkeys((kind.decode(), name) for each in told for _, (kind, name) in each)
-            rows = [*self._get_named([f"{kind}/{name.decode()}" for kind, name in news if kind in NAMED])]
-            documents = self._rows_at(name for kind, name in news if kind == DOCUMENT)
-            rows += [row for row in documents if not row.is_pending]
+            news = dict.fromkeys(place for each in told for _, (_, place) in each)
+            rows = [row for row in self._rows_at(news) if not row.is_pending]
             # Set last, so that a failure above loses no news.
             self._heard.update((name, each[-1][0]) for name, each in zip(streams, told, strict=True) if each)
             return rows, any(len(each) == NEWS for each in told)
@@ -268,12 +250,10 @@ def namespaces(address: str) -> list[str]:
 
 
 def place(key: str) -> bytes:
-    """Return the place of the row of a document or visit as bytes."""
+    """Return the place of a row on a server."""
+    if kind_of(key) in (RUN, META, HOST):
+        return f"key/{key}".encode()
     return records.place(key).to_bytes(PLACE, "big", signed=True)
-
-
-def _place(run: str, number: int) -> bytes:
-    return code(run) + pack(">I", number)
 
 
 def _packed(keys: Sequence[int]) -> bytes:
@@ -286,13 +266,8 @@ def located(entry: Entry) -> tuple[bytes, bytes, bytes]:
     return place(entry.key), _packed(entry.keys), simhash
 
 
-def _deletion(entry: Entry) -> Operation:
-    return ["set", entry.key, False, False] if kind_of(entry.key) in NAMED else ["drop", *located(entry), False]
-
-
 def _hold(entry: Entry) -> Operation:
-    row, keys, simhash = located(entry)
-    return ["hold", row, records.dump(entry.key, entry.record), keys, simhash]
+    return ["hold", *located(entry), records.dump(entry.key, entry.record)]
 
 
 def _asked(question: Question, hold: Operation | None) -> list[Any]:
@@ -302,8 +277,8 @@ def _asked(question: Question, hold: Operation | None) -> list[Any]:
         simhash = pack(">Q", question.simhash)
         values, flipped = unpack(">4H", simhash), _flips(question.distance)
         blocks = b"".join([pack(">BH", block, values[block] ^ bits) for block, bits in flipped])
-    newest = bytes([question.most if question.most <= MANY else 0]) * len(question.keys)
-    return [_packed([*question.keys]), newest, blocks, simhash, question.distance, hold[1:] if hold else False]
+    most = question.most if question.most <= MANY else 0
+    return [_packed(question.keys), most, blocks, simhash, question.distance, hold[1:] if hold else False]
 
 
 @cache

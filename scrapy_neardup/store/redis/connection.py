@@ -32,9 +32,10 @@ from redis.sentinel import Sentinel
 
 from .. import named, records
 from ..interface import StoreError
-from ..records import DAMAGE, META, RUN
+from ..records import DAMAGE
 
 VERSION = 5  # the version of the layout of keys and values
+PLACE = 8  # bytes of the place of a document or visit; that of a row with a name is longer
 SECONDS = 5.0  # the timeout for connecting and for each answer
 LEASE = 10.0  # seconds without renewal after which a process counts as dead
 PAUSES = (0.1, 10.0)  # the first and the maximum number of seconds between two attempts to reconnect
@@ -43,7 +44,7 @@ BATCH = 100  # operations in one call of the script
 REMEMBERED = 10_000  # rows to write again if the server loses them, about 10 MB
 MOST = 100_000  # the maximum number of queued operations
 Operation = Sequence[Any]
-"""The name and the arguments of an operation or a request of the script. The first argument names the row."""
+"""The name and the arguments of an operation or a request of the script. An operation's first one is a place."""
 
 ERRORS = (OSError, exceptions.RedisError, exceptions.RedisClusterException)
 _AGAIN = (  # a new connection finds the right server
@@ -133,10 +134,10 @@ class Server:
         self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
         self.runs: dict[str, bytes] = {}
         """The codes of the runs that this process holds, by id."""
-        self.held: dict[Any, Operation] = {}
-        """The operations that hold the pending documents of this process, by place, and the last ones on named rows."""
+        self.held: dict[bytes, Operation] = {}
+        """The operations that hold the pending documents of this process, and the last ones on runs, by place."""
         self._queue: list[Operation] = []
-        self._kept = OrderedDict[Any, Operation]()  # the last operations on other rows
+        self._kept = OrderedDict[bytes, Operation]()  # the last operations on other rows
         self._refused: Exception | None = None  # the error of the last attempt to send the queue
         self._damage: Exception | None = None  # the first error of a write that can never succeed
         self._id, self._number, self._written = uuid4().hex, 0, 0
@@ -163,11 +164,11 @@ class Server:
 
     def remember(self, operation: Operation) -> None:
         """Remember an operation as the last one on its row, to repeat it if the server loses the row."""
-        name, row, value, *_ = operation
+        name, row, *_ = operation
         self.held.pop(row, None)
         self._kept.pop(row, None)
-        if name != "drop" and value is not False:
-            is_held = name == "hold" or (name == "set" and row.startswith((RUN, META)))  # few, so none is left out
+        if name != "drop":
+            is_held = name == "hold" or row.startswith((b"key/run", b"key/meta"))  # few, so none is left out
             (self.held if is_held else self._kept)[row] = operation
         if len(self._kept) > REMEMBERED:
             self._kept.popitem(last=False)
@@ -251,7 +252,7 @@ class Server:
         logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
         again = (*self.held.values(), *self._kept.values())
         # Another process may have changed a row with a name meanwhile.
-        self._queue[:0] = [[*each[:3], False, True] if each[0] == "set" else each for each in again]
+        self._queue[:0] = [[*each, True] if len(each[1]) > PLACE else each for each in again]
 
     # Connections
 
@@ -281,7 +282,7 @@ class Server:
     # Leases, and the thread
 
     def _taking(self, run: str, seconds: float) -> Operation:
-        return ["lease", code(run), run, int(1000 * seconds)]
+        return ["lease", code(run), int(1000 * seconds)]
 
     def hold_run(self, run: str) -> bool:
         if self.run(self._taking(run, LEASE)) == [0]:

@@ -19,12 +19,13 @@ local KEPT = 100000 -- entries of a stream
 -- number of its last call.
 local function lease(place) return root .. ':lease.' .. sub(place, 1, CODE) end
 
-local function is_document(place) return byte(place) < 128 end
+local function is_document(place) return #place == PLACE and byte(place) < 128 end
 
--- Returns the hash that has the row at a place.
-local function rows(place)
-  if is_document(place) then return root .. ':document.' .. sub(place, 1, CODE) end
-  return root .. (byte(place) < 192 and ':visit' or ':name')
+-- Returns the hash that has the row at a place, and its field there. A row with a name has the place `key/KIND/NAME`.
+local function at(place)
+  if #place > PLACE then return root .. ':' .. place:match('/(.-)/'), place:match('/.-/(.*)') end
+  if is_document(place) then return root .. ':document.' .. sub(place, 1, CODE), place end
+  return root .. (byte(place) < 192 and ':visit' or ':name'), place
 end
 
 for _, code in ipairs(codes) do
@@ -97,7 +98,6 @@ end
 
 -- Adds an entry to a list. One that is there twice is found once.
 local function append(name, entry)
-  if cuts[name] then settle(name) end
   local list = ''
   if is_of_key(name) then
     local key, field = bucket(name)
@@ -115,40 +115,36 @@ local function each_list(work, place, keys, simhash)
   end
 end
 
-local function announce(stream, kind, name) call('XADD', root .. stream, 'MAXLEN', '~', KEPT, '*', kind, name) end
+local function announce(stream, place) call('XADD', root .. stream, 'MAXLEN', '~', KEPT, '*', 'place', place) end
 
 -- Holds a document as pending, unless it is pending already, or its run is not held.
-function operations.hold(place, value, keys, simhash)
+function operations.hold(place, keys, simhash, value)
   if call('EXISTS', lease(place)) == 0 or call('HSETNX', lease(place), place, value) == 0 then return end
   each_list(append, place, keys, simhash)
 end
 
--- Writes the row of a document or visit. `others`: the keys that it lacks if it is pending or written.
-function operations.row(place, value, keys, simhash, others)
-  local old = call('HGET', rows(place), place)
-  if old == value then return end
-  call('HSET', rows(place), place, value)
-  local is_known = call('HDEL', lease(place), place) == 1 or old
+-- Writes a row; with `if_missing`, only if it does not exist. `others`: the keys that it lacks if it is pending or
+-- written.
+function operations.row(place, keys, simhash, value, others, if_missing)
+  local hash, field = at(place)
+  local old = call('HGET', hash, field)
+  if old == value or old and if_missing then return end
+  call('HSET', hash, field, value)
+  if #place > PLACE then announce(':news', place) end
+  local is_known = old or is_document(place) and call('HDEL', lease(place), place) == 1
   each_list(append, place, is_known and others or keys, is_known and '' or simhash)
   if old or not is_document(place) then return end
   local run, row = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
   if row > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, row) end
-  announce(':added', 'document', place)
+  announce(':added', place)
 end
 
--- Deletes a document or visit; with `if_pending`, only a pending document.
+-- Deletes a row; with `if_pending`, only a pending document.
 function operations.drop(place, keys, simhash, if_pending)
   if if_pending and call('HEXISTS', lease(place), place) == 0 then return end
-  for _, name in ipairs({ rows(place), lease(place) }) do call('HDEL', name, place) end
+  call('HDEL', at(place))
+  call('HDEL', lease(place), place)
   each_list(cut, place, keys, simhash)
-end
-
--- Writes a row of another kind; with `if_missing`, only if it does not exist. Deletes it if the value is false.
-function operations.set(key, value, is_news, if_missing)
-  local kind, name = key:match('(.-)/(.*)')
-  if value then call(if_missing and 'HSETNX' or 'HSET', root .. ':' .. kind, name, value)
-  else call('HDEL', root .. ':' .. kind, name) end
-  if is_news then announce(':news', kind, name) end
 end
 
 -- Requests
@@ -156,10 +152,9 @@ end
 function requests.call(...) return call(...) end
 
 -- Takes the lease of a run, or releases it if the duration is 0. Returns 0 if another process holds it.
-function requests.lease(code, run, milliseconds)
+function requests.lease(code, milliseconds)
   local holder = call('HGET', lease(code), '') or id
-  local is_named = call('HSETNX', root .. ':names', code, run) == 1 or call('HGET', root .. ':names', code) == run
-  if sub(holder, 1, #id) ~= id or not is_named then return 0 end
+  if sub(holder, 1, #id) ~= id then return 0 end
   if milliseconds > 0 then call('HSET', lease(code), '', id .. number) end
   return call('PEXPIRE', lease(code), milliseconds)
 end
@@ -169,7 +164,7 @@ local known, told, holds = {}, {}, true -- `holds` is false once a document coul
 -- Returns whether a row exists at a place, and adds the row to the answer: place, value, 1 if pending.
 local function take(place)
   if known[place] == nil then
-    local row = call('HGET', rows(place), place)
+    local row = call('HGET', at(place))
     local value = row or call('HGET', lease(place), place)
     known[place] = value ~= false
     if value then told[#told + 1], told[#told + 2], told[#told + 3] = place, value, row and 0 or 1 end
@@ -229,7 +224,7 @@ end
 local function answer(keys, most, blocks, simhash, far, document, seen)
   local hits, lasts, own = {}, {}, document and document[1]
   for n = 0, #keys / KEY - 1 do
-    lasts[n + 1] = newest(hits, n, 'k' .. sub(keys, KEY * n + 1, KEY * n + 6), byte(most, n + 1) or 0, own)
+    lasts[n + 1] = newest(hits, n, 'k' .. sub(keys, KEY * n + 1, KEY * n + 6), most, own)
   end
   local last, nearest = concat(lasts), near(blocks, simhash, far, own)
   local is_new = #hits == 0 and (not seen or seen == last or call('HEXISTS', lease(own), own) == 1)
@@ -243,7 +238,7 @@ end
 function requests.look(questions, places)
   local answers = {}
   for n, question in ipairs(questions) do answers[n] = answer(unpack(question)) end
-  for at = 1, #places, PLACE do take(sub(places, at, at + PLACE - 1)) end
+  for _, place in ipairs(places) do take(place) end
   return { told, answers }
 end
 
