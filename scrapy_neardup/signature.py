@@ -5,23 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from functools import cached_property
+from typing import NamedTuple
 
 from .fingerprints.record import Head, Sketch, facts_in, fingerprints_in, index_keys, keys_in
 
 TITLE = 200  # stored characters of a title
-T = TypeVar("T")
-
-
-class once(Generic[T]):  # noqa: N801 - as `property`
-    """A property that is computed once, without the lock that `cached_property` takes before Python 3.12."""
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute, self._name, self.__doc__ = compute, compute.__name__, compute.__doc__
-
-    def __get__(self, instance: Any, owner: object) -> T:
-        value = instance.__dict__[self._name] = self._compute(instance)
-        return value
 
 
 class _Weak:
@@ -50,25 +39,25 @@ class Signature(_Weak):
     sample: bool = False
     """True if it is one of the documents by which the store knows the pages of its host. Set by the store."""
 
-    @once
+    @cached_property
     def head(self) -> Head:
         return Head.of(self.record)
 
-    @once
+    @cached_property
     def sketch(self) -> Sketch:
         return self.head.sketch
 
-    @once
+    @cached_property
     def facts(self) -> bytes:
         """The packed facts of the record (`facts.pack`); b"" without any."""
         return facts_in(self.record, self.head)
 
-    @once
+    @cached_property
     def keys(self) -> dict[str, tuple[int, ...]]:
         """The keys by which the index finds the document, by detector."""
         return keys_in(self.record, self.head)
 
-    @once
+    @cached_property
     def index_keys(self) -> array[int]:
         """The keys of all detectors, each once."""
         return index_keys(self.record, self.head)

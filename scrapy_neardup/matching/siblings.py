@@ -17,7 +17,7 @@ import re
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import compress, count
 from typing import TypeAlias
 
@@ -28,7 +28,7 @@ from ..document import Document
 from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
 from ..fingerprints.hashes import minima, places, shingle_hashes
 from ..fingerprints.record import BINS, WIDTH, Codes, Sketch, missing_figures, overlap, resemblance
-from ..signature import Signature, once
+from ..signature import Signature
 from ..text.main_text import squeeze
 from ..text.tokens import marks, tokenize
 from ..text.urls import host
@@ -128,29 +128,29 @@ class Page:
         """Return the pair of this page and an earlier one. The page does not keep it, since that would be a circle."""
         return Pair(self, earlier)
 
-    @once
+    @cached_property
     def words(self) -> frozenset[str]:
         return frozenset(self.document.tokens)
 
-    @once
+    @cached_property
     def title(self) -> Words:
         return title_words(self.signature.title)
 
-    @once
+    @cached_property
     def subject(self) -> Words:
         return subject(self.title, self.host_titles)
 
-    @once
+    @cached_property
     def host_titles(self) -> set[Words]:
         return set(self.titles) - {()}
 
-    @once
+    @cached_property
     def titles(self) -> list[Words]:
         """The titles of the other pages; () for those of other hosts."""
         name = host(self.document.url or "")
         return [title_words(title) if host(url) == name else () for url, title in self.others]
 
-    @once
+    @cached_property
     def samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The positions of the sampled shingles in the text, in order, and their bins."""
         runs = shingle_hashes(self.document.hashes[:, 0], WIDTH)
@@ -244,12 +244,12 @@ class Pair:
         if min(large, lost) > PART or (is_doubted and min(all_, lost) > SOME):
             yield "each text has passages that the other lacks"
 
-    @once
+    @cached_property
     def _is_equal(self) -> bool:
         later, earlier = self._later, self._earlier
         return later.sketch == earlier.sketch and later.head.digest == earlier.head.digest
 
-    @once
+    @cached_property
     def _has_same_title(self) -> bool:
         return bool(self._page.title) and self._page.title == title_words(self._earlier.title)
 
@@ -269,7 +269,7 @@ class Pair:
         has_titles = bool(self._later.title and self._earlier.title)
         return self._has_same_title if has_titles else any(self._counts)
 
-    @once
+    @cached_property
     def differ_in_subject(self) -> bool | None:
         """True if the titles have different subjects; None if one has none, beside what its host's titles share.
 
@@ -286,13 +286,13 @@ class Pair:
             return False if theirs else None
         return is_one or not same_title(self._later.title, other)
 
-    @once
+    @cached_property
     def _counts(self) -> list[bool]:
         """For each other page, whether it counts. The earlier page and those with its text, its records, do not."""
         own, text = _place(self._earlier), self._earlier.head.codes
         return [place != own and codes != text for place, codes in self._page.others.items()]
 
-    @once
+    @cached_property
     def _others(self) -> Codes:
         """The codes of the other pages that count, one row for each."""
         codes = compress(self._page.others.values(), self._counts)
@@ -316,7 +316,7 @@ class Pair:
             return bool(words) and (self.is_of_one_host or self._later.sketch.shingles <= BINS)
         return float(np.mean([each.mean() for each in found])) <= LITTLE
 
-    @once
+    @cached_property
     def own_resemblance(self) -> float:
         """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not."""
         found = overlap(*self._own)
@@ -327,7 +327,7 @@ class Pair:
         """The share of the later page's shingles that are form."""
         return 1 - (BINS - self._own[0].count(0)) / max(1, BINS - self._later.head.codes.count(0))
 
-    @once
+    @cached_property
     def _own(self) -> tuple[bytes, bytes]:
         """The codes of the own texts of the later and the earlier page, with 0 in the bins of form."""
         ours, theirs = self._page.codes, self._earlier_codes
