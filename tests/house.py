@@ -38,9 +38,9 @@ def imports(module: str, *, late: bool = False) -> set[str]:
     return {target for node in _statements(modules()[module], late) for target in _targets(module, node)} - {module}
 
 
-def outside(module: str) -> set[str]:
-    """Return the packages of others that a module imports, also in functions, and for types only."""
-    found = list(_statements(modules()[module], late=True))
+def outside(module: str, *, late: bool = True) -> set[str]:
+    """Return the packages of others that a module imports; `late`: also in functions, and for types only."""
+    found = list(_statements(modules()[module], late))
     names = [alias.name for node in found if isinstance(node, ast.Import) for alias in node.names]
     names += [str(node.module) for node in found if isinstance(node, ast.ImportFrom) and not node.level]
     return {name.partition(".")[0] for name in names}

@@ -26,6 +26,13 @@ def test_only_the_glue_imports_scrapy() -> None:
         *("crawl", "commands", "addon", "contrib"),
         "feeds",  # an archive's pages are decoded as Scrapy decodes responses
     }
+    assert imports("") == set()  # so whoever imports a room does not import the glue
+
+
+def test_optional_packages_are_imported_where_they_are_used() -> None:
+    optional = {"brotli", "minisom", "pyarrow", "pyspark", "redis", "snowballstemmer", "stopwordsiso", "trafilatura"}
+    found = {(module, name) for module in modules() for name in outside(module, late=False) & optional}
+    assert found == {("store.redis.connection", "redis"), ("spark.job", "pyspark")}  # imported late themselves
 
 
 def test_nothing_knows_contrib() -> None:

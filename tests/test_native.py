@@ -78,7 +78,7 @@ def values_of(text: str, facts: bytes = b"fact", layout: int = 2**64 - 1) -> tup
     return (document.lines, document.hashes, *(record for each in wanted for record in make(sources, each)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXTS)
 @example("Don't pay €3.14")
 @example("我用Python3写代码")
