@@ -32,7 +32,7 @@ from scrapy_neardup.store.local.stored_index import read_level
 from scrapy_neardup.store.records import MADE, HostNews, dump, kind_of, load, merged, visit_key
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
-SOME_OR_ALL = [5, *slow(EXAMPLES)]
+SOME_OR_ALL = [3, *slow(EXAMPLES)]
 SURVEY = """
 import sys
 from pathlib import Path
