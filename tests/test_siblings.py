@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import edited, named, text, words
+from helpers import claimed, edited, named, text, words
 from store_kinds import Place
 
 from scrapy_neardup import Deduplicator, Document
@@ -27,16 +27,6 @@ OWN = "the texts without form have a resemblance of"
 FIGURE = "each text has a figure that the other lacks"
 PASSAGES = "each text has passages that the other lacks"
 LONG = "words that the earlier text lacks"
-
-
-def claimed(dedup: Deduplicator, *documents: Document) -> list[str]:
-    """Claim and commit one after another; return the statuses."""
-    statuses = []
-    for document in documents:
-        claim = dedup.claim(document)
-        claim.commit()
-        statuses.append(claim.verdict.status)
-    return statuses
 
 
 def verdict(earlier: Document, later: Document, site: Iterable[Document] = ()) -> str:
