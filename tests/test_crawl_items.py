@@ -12,7 +12,7 @@ from tiers import slow
 
 
 @pytest.mark.parametrize("kind", ["dict", "item", "pydantic", *slow("dataclass", "attrs")])
-def test_the_second_copy_is_dropped_for_every_kind_of_item_and_the_log_says_so(crawl, a, b, kind):
+def test_the_second_copy_is_dropped_for_every_kind_of_item(crawl, a, b, kind):
     result = crawl("OneAfterAnother", urls=mirror(a, b, 5), kind=kind)
     assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(5)]
     assert (result.count("documents"), result.count("unique"), result.count("duplicates")) == (10, 5, 5)
