@@ -571,7 +571,7 @@ def writing(path: str) -> Iterator[Talk]:  # noqa: F811
 def test_verify_while_others_write(path: str, writing: Talk) -> None:  # noqa: F811
     until(lambda: Path(path).exists() and verify(path).read["index_files"])
     read = []
-    for _ in range(8):
+    for _ in range(4):
         survey = verify(path)
         assert [finding.what for finding in survey.findings if not finding.harmless] == []
         read.append(survey.read["documents"])
