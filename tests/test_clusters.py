@@ -203,6 +203,7 @@ def test_documents_are_near_from_the_least_cosine_on() -> None:
     assert joined([[0, 0], [0, 0]], [1, 0.89]) == []
 
 
+@pytest.mark.slow
 def test_som_finds_the_copies() -> None:
     pytest.importorskip("minisom")
     assert som_clusters(batch()) == PAIRS
