@@ -60,7 +60,7 @@ def _targets(module: str, node: ast.ImportFrom | ast.Import) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (name for alias in node.names if (name := alias.name.removeprefix("scrapy_neardup.")) in modules())
         return
-    is_package = (PACKAGE / module.replace(".", "/")).is_dir()
+    is_package = (PACKAGE / module.replace(".", "/") / "__init__.py").is_file()
     parts = module.split(".") if module else []
     base = parts[: len(parts) - node.level + is_package] if node.level else []
     if not node.level and node.module != "scrapy_neardup":

@@ -59,5 +59,5 @@ def test_the_architecture_page_names_what_is_there() -> None:
     page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_]+(?:/[a-z_]*)*(?:\.py|/))`", page))
     assert {name for name in named if not ((PACKAGE / name).exists() or (PACKAGE.parent / name).exists())} == set()
-    rooms = {f"{name}/" if (PACKAGE / name).is_dir() else f"{name}.py" for name in ROOMS}
+    rooms = {f"{name}/" if (PACKAGE / name / "__init__.py").is_file() else f"{name}.py" for name in ROOMS}
     assert {name for name in rooms if name.endswith("/")} <= named
