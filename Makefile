@@ -7,6 +7,9 @@ BIN = $(VENV)/bin
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS)
 GROUP = $(patsubst %,--group %,$(filter-out example,$*))
 
+# What is compiled once serves all the processes that tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: example fleet docs test test-all check clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:

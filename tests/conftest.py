@@ -19,10 +19,11 @@ from forks import FORKS, PYTHON, Fork
 from life import Life
 from redis_server import Server
 from scrapy.utils.reactor import install_reactor
-from site_server import Site, serving
+from site_server import Site, article, serving
 from store_kinds import KINDS, Place
 from tcp_proxy import TcpProxy
 
+from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.stats import BY_DETECTOR, PREFIX, Stat
 
 if scrapy.version_info < (2, 15):  # it asks for the reactor also where there is none
@@ -91,6 +92,12 @@ class Crawler:
         return subprocess.Popen(
             [sys.executable, str(HERE / "crawl.py"), str(path)], cwd=HERE, stderr=subprocess.PIPE, text=True
         )
+
+    def hold(self, *urls: str, number: int = 1, words: int = 150) -> None:
+        """Hold an article as a document of the first URL, with the other URLs as copies."""
+        with Deduplicator.open(self.store) as dedup:
+            for url in urls:
+                dedup.claim(Document(url, article(number, words))).commit()
 
     def feed(self, run: int) -> Path:
         return self.folder / f"items{run}.jsonl"

@@ -26,6 +26,7 @@ def main(spec: dict) -> None:
         "RETRY_ENABLED": False,
         "TELNETCONSOLE_ENABLED": False,
         "WARN_ON_GENERATOR_RETURN_VALUE": False,  # looks for the source of each callback
+        "CONCURRENT_ITEMS": 8,  # for each response Scrapy makes so many tasks
         "LOG_FILE": spec["log"],
         "LOG_VERSIONS": [],  # looked up in files
         **spec["settings"],

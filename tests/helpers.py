@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from forks import FORKS, PYTHON, Talk
 
+from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.detectors import Detector, Exact, SimHash
 from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import hash_text
@@ -93,6 +94,16 @@ def named(name: str) -> bytes:
 
 def link(url: str, to: Signature | None, *, is_copy: bool = False, seen: float = 2000.0, size: int = 7) -> Visit:
     return Visit(url, to, is_copy, seen, size)
+
+
+def claimed(dedup: Deduplicator, *documents: Document) -> list[str]:
+    """Claim and commit one after another; return the statuses."""
+    statuses = []
+    for document in documents:
+        claim = dedup.claim(document)
+        claim.commit()
+        statuses.append(claim.verdict.status)
+    return statuses
 
 
 def settle(store: Store) -> None:

@@ -38,9 +38,9 @@ def imports(module: str, *, late: bool = False) -> set[str]:
     return {target for node in _statements(modules()[module], late) for target in _targets(module, node)} - {module}
 
 
-def outside(module: str) -> set[str]:
-    """Return the packages of others that a module imports, also in functions, and for types only."""
-    found = list(_statements(modules()[module], late=True))
+def outside(module: str, *, late: bool = True) -> set[str]:
+    """Return the packages of others that a module imports; `late`: also in functions, and for types only."""
+    found = list(_statements(modules()[module], late))
     names = [alias.name for node in found if isinstance(node, ast.Import) for alias in node.names]
     names += [str(node.module) for node in found if isinstance(node, ast.ImportFrom) and not node.level]
     return {name.partition(".")[0] for name in names}
@@ -60,7 +60,7 @@ def _targets(module: str, node: ast.ImportFrom | ast.Import) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (name for alias in node.names if (name := alias.name.removeprefix("scrapy_neardup.")) in modules())
         return
-    is_package = (PACKAGE / module.replace(".", "/")).is_dir()
+    is_package = (PACKAGE / module.replace(".", "/") / "__init__.py").is_file()
     parts = module.split(".") if module else []
     base = parts[: len(parts) - node.level + is_package] if node.level else []
     if not node.level and node.module != "scrapy_neardup":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Any
 
-from helpers import text
+from helpers import claimed, text
 from redis_server import Server
 from store_kinds import ROOT
 
@@ -26,11 +26,7 @@ def keep(dedup: Deduplicator, *numbers: int, site: str = "a") -> list[str]:
 
 
 def keep_all(dedup: Deduplicator, documents: Iterable[Document]) -> list[str]:
-    statuses = []
-    for each in documents:
-        claim = dedup.claim(each)
-        claim.commit()
-        statuses.append(claim.verdict.status)
+    statuses = claimed(dedup, *documents)
     dedup.flush()
     return statuses
 

@@ -99,7 +99,7 @@ def test_batches_decide_as_one_after_another(opened: Open, seed: int) -> None:
     assert sum(verdict.status != "unique" for verdict in batches) > 50
 
 
-@pytest.mark.parametrize("seed", [1, 2, *slow(*range(3, 13))])
+@pytest.mark.parametrize("seed", [1, *slow(*range(2, 13))])
 def test_batches_are_committed_as_one_after_another(opened: Open, seed: int) -> None:
     new = (Document(f"http://{HOSTS[n % 3]}/new/{n}", text(seed * 1000 + 500 + n, 60), f"New {n}") for n in range(300))
     documents = [each for pair in zip(life(seed, 300), new, strict=True) for each in pair]

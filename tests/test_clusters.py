@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import edited, python, text
+from helpers import edited, text
 
 from scrapy_neardup.document import Document
 from scrapy_neardup.papers import som
@@ -203,6 +203,7 @@ def test_documents_are_near_from_the_least_cosine_on() -> None:
     assert joined([[0, 0], [0, 0]], [1, 0.89]) == []
 
 
+@pytest.mark.slow
 def test_som_finds_the_copies() -> None:
     pytest.importorskip("minisom")
     assert som_clusters(batch()) == PAIRS
@@ -223,8 +224,3 @@ def test_som_of_almost_nothing() -> None:
     assert som_clusters(documents("", "one two", "")) == []
     assert som_clusters(documents("", "one two", "", "one two")) == [[1, 3]]
     assert som_clusters(documents("one", "two")) == []
-
-
-def test_clusters_are_made_without_scrapy() -> None:
-    made = python("import scrapy_neardup.papers.som, sys; print('minisom' in sys.modules)", PYTHONHASHSEED="1")
-    assert made.stdout == "False\n", made.stderr

@@ -115,6 +115,7 @@ def test_calibrate_says_where_no_threshold_will_do(folder: Path) -> None:
     assert said.rstrip().endswith("no thresholds reach a precision of 0.9 on news")  # none were tried
 
 
+@pytest.mark.slow
 def test_calibrate_says_the_same_with_the_settings_that_it_printed(folder: Path) -> None:
     rows, pairs = [], []
     for number in range(40):

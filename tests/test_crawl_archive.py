@@ -10,7 +10,7 @@ from archive_server import WebArchive
 from site_server import Page, article, html, serving
 from tiers import slow
 
-from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup import Deduplicator
 
 NOW = datetime.now(timezone.utc)
 DAY = timedelta(days=1)
@@ -27,15 +27,9 @@ def gate(archive: WebArchive, **settings: object) -> dict[str, object]:
     return {**ON, "ARCHIVE_URL": f"{archive.url}/timegate/{{url}}", **settings}
 
 
-def hold(crawl, *urls, number=1):
-    with Deduplicator.open(crawl.store) as dedup:
-        for url in urls:
-            dedup.claim(Document(url=url, text=article(number))).commit()
-
-
 def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl, a, archive):
     dead = f"{a.url}/1.html?a=1&b=2"
-    hold(crawl, dead)
+    crawl.hold(dead)
     near = archive.keep(dead, NOW - 2 * DAY, article(1))
     archive.keep(dead, NOW - 90 * DAY, article(2))
     archive.keep(dead, NOW + 90 * DAY, article(3))
@@ -49,7 +43,7 @@ def test_the_copy_nearest_to_the_last_visit_takes_the_place_of_a_dead_link(crawl
 
 def test_a_template_with_a_timestamp(crawl, a, archive):
     dead = f"{a.url}/1.html"
-    hold(crawl, dead)
+    crawl.hold(dead)
     settings = {**ON, "ARCHIVE_URL": f"{archive.url}/near/{{timestamp}}/{{url}}"}
     crawl(urls=[dead], settings=settings)
     [path] = archive.asked()
@@ -60,7 +54,7 @@ def test_a_template_with_a_timestamp(crawl, a, archive):
 
 def test_an_archived_page_with_another_text_is_kept_and_not_confirmed(crawl, a, archive):
     dead = f"{a.url}/1.html"
-    hold(crawl, dead)
+    crawl.hold(dead)
     archive.keep(dead, NOW, article(2))
     result = crawl(urls=[dead], settings=gate(archive))
     assert [item["text"] for item in result.items] == [article(2)]
@@ -69,7 +63,7 @@ def test_an_archived_page_with_another_text_is_kept_and_not_confirmed(crawl, a, 
 
 def test_a_copy_that_is_alive_comes_first(crawl, a, b, archive):
     dead, copy = f"{a.url}/1.html", f"{b.url}/1.html"
-    hold(crawl, dead, copy)
+    crawl.hold(dead, copy)
     b.pages["/1.html"] = Page(html(article(1)))
     archive.keep(dead, NOW, article(1))
     result = crawl(urls=[dead], settings=gate(archive))
@@ -78,7 +72,7 @@ def test_a_copy_that_is_alive_comes_first(crawl, a, b, archive):
 
 def test_the_archive_is_asked_after_all_copies_failed(crawl, a, archive):
     dead = [f"{a.url}/{number}.html" for number in range(6)]
-    hold(crawl, *dead)
+    crawl.hold(*dead)
     archive.keep(dead[0], NOW, article(1))
     result = crawl(urls=dead[:1], settings=gate(archive))
     assert [item["text"] for item in result.items] == [article(1)]
@@ -88,7 +82,7 @@ def test_the_archive_is_asked_after_all_copies_failed(crawl, a, archive):
 @pytest.mark.parametrize("what", ["circle", *slow("empty", "down")])
 def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
     dead = f"{a.url}/1.html"
-    hold(crawl, dead)
+    crawl.hold(dead)
     archive.dead_status = 503 if what == "down" else 0
     if what == "circle":
         archive.pages[archive.keep(dead, NOW, "").removeprefix(archive.url)] = Page(
@@ -102,7 +96,7 @@ def test_an_archive_without_the_page_is_asked_once(crawl, a, archive, what):
 
 def test_content_that_the_run_has_already_is_not_asked_for(crawl, a, b, archive):
     dead, copy = f"{a.url}/1.html", f"{b.url}/copy.html"
-    hold(crawl, dead, copy)
+    crawl.hold(dead, copy)
     b.pages["/copy.html"] = Page(html(article(1)))
     archive.keep(dead, NOW, article(1))
     result = crawl("OneAfterAnother", gate(archive, NEARDUP_SKIP_MIRRORS=False), urls=[copy, dead])
@@ -121,7 +115,7 @@ def test_content_that_the_run_has_already_is_not_asked_for(crawl, a, b, archive)
 )
 def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, settings, args):
     dead = f"{a.url}/1.html"
-    hold(crawl, dead)
+    crawl.hold(dead)
     archive.keep(dead, NOW, article(1))
     assert crawl(urls=[dead], settings=gate(archive, **settings), **args).items == []
     assert archive.asked() == []
@@ -135,7 +129,7 @@ def test_an_unknown_dead_link_stays_dead(crawl, a, archive):
 
 def test_no_secrets_reach_the_archive(crawl, a, archive):
     dead = f"{a.url}/1.html"
-    hold(crawl, dead)
+    crawl.hold(dead)
     archive.keep(dead, NOW, article(1))
     secrets = {"Authorization": "Basic c2VjcmV0", "X-Api-Key": "secret"}
     crawl(urls=[dead], settings=gate(archive), headers=secrets, cookies={"secret": "1"})
@@ -147,7 +141,7 @@ def test_no_secrets_reach_the_archive(crawl, a, archive):
 @pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:{}/1.html", "http://127.0.0.1:{}/1.html"])
 def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url):
     dead = url.format(a.url.rpartition(":")[2])
-    hold(crawl, dead)
+    crawl.hold(dead)
     settings = {**ON, "ARCHIVE_URL": "http://archive.example/{url}"}
     assert crawl(urls=[dead], settings=settings).count("dead_links/redirected") == 0
 
@@ -197,7 +191,7 @@ def test_later_runs_ask_again_for_each_run_without_the_content(crawl, a, archive
 @pytest.mark.parametrize("name", ["cdx", *slow("plain")])
 def test_a_function_of_the_user(crawl, a, archive, name):
     dead = f"{a.url}/page-{archive.url.rpartition(':')[2]}.html"
-    hold(crawl, dead)
+    crawl.hold(dead)
     archive.keep(dead, NOW - 90 * DAY, article(2))
     near = archive.keep(dead, NOW, article(1))
     result = crawl(urls=[dead], settings={**ON, "ARCHIVE_URL": f"archive_server.{name}"})
@@ -214,7 +208,7 @@ def test_a_function_of_the_user(crawl, a, archive, name):
 )
 def test_a_function_without_a_url(crawl, a, name, told):
     dead = f"{a.url}/1.html"
-    hold(crawl, dead)
+    crawl.hold(dead)
     result = crawl(urls=[dead], settings={**ON, "ARCHIVE_URL": f"archive_server.{name}"})
     assert (result.items, result.count("dead_links/redirected")) == ([], 0)
     assert result.stats["test/failed/HttpError"] == 1

@@ -10,16 +10,23 @@ from cli import succeeded
 from site_server import Page, article, html, mirror
 from tiers import slow
 
-KINDS = ["dict", "item", "dataclass", "attrs", "pydantic"]
 
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["dict", "item", "pydantic", *slow("dataclass", "attrs")])
 def test_the_second_copy_is_dropped_for_every_kind_of_item(crawl, a, b, kind):
-    result = crawl("OneAfterAnother", urls=mirror(a, b), kind=kind)
-    assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(3)]
-    assert (result.count("documents"), result.count("unique"), result.count("duplicates")) == (6, 3, 3)
-    assert result.count("duplicates/exact") == 3
-    assert result.count("store/documents") == 3
+    result = crawl("OneAfterAnother", urls=mirror(a, b, 5), kind=kind)
+    assert sorted(result.urls) == [f"{a.url}/{n}.html" for n in range(5)]
+    assert (result.count("documents"), result.count("unique"), result.count("duplicates")) == (10, 5, 5)
+    assert result.count("duplicates/exact") == 5
+    assert result.count("store/documents") == 5
+    # The first three drops at INFO, the others at DEBUG.
+    assert re.findall(r"(INFO|DEBUG): Dropped: \S+/(\d)\.html is a copy", result.log) == [
+        *(("INFO", str(n)) for n in range(3)),
+        *(("DEBUG", str(n)) for n in range(3, 5)),
+    ]
+    (compared,) = re.findall("INFO: Items of type (.*)\n", result.log)
+    assert compared.endswith(": text from text; title title; own URL url")
+    line = "10 documents: 5 unique, 5 duplicates (50.0 %), 0 revisits, 0 requests saved, 5 held in the store"
+    assert f"INFO: {line}" in result.log
 
 
 def test_html_is_compared_by_its_main_text(crawl, a, b):
@@ -41,28 +48,6 @@ def test_a_drop_is_logged_with_both_urls_and_the_evidence(crawl, a, b):
     assert f"INFO: Dropped: {copy} is a copy of {original} (found by exact, resemblance 1.0)\n" in result.log
     again = crawl("OneAfterAnother", {"NEARDUP_REVISIT": "drop"}, urls=[original])
     assert f"INFO: Dropped: {original} is a revisit of {original} (found by exact, resemblance 1.0)\n" in again.log
-
-
-def test_the_first_three_drops_of_a_run_are_logged_at_info_and_the_others_at_debug(crawl, a, b):
-    result = crawl("OneAfterAnother", urls=mirror(a, b, 5))
-    assert re.findall(r"(INFO|DEBUG): Dropped: \S+/(\d)\.html is a copy", result.log) == [
-        *(("INFO", str(n)) for n in range(3)),
-        *(("DEBUG", str(n)) for n in range(3, 5)),
-    ]
-
-
-def test_one_line_at_the_end_sums_up(crawl, a, b):
-    result = crawl("OneAfterAnother", urls=mirror(a, b, 2))
-    line = "4 documents: 2 unique, 2 duplicates (50.0 %), 0 revisits, 0 requests saved, 2 held in the store"
-    assert f"INFO: {line}" in result.log
-
-
-@pytest.mark.parametrize("kind", ["dict", *slow("item", "dataclass", "attrs", "pydantic")])
-def test_the_fields_that_are_compared_are_logged_once(crawl, a, b, kind):
-    result = crawl("OneAfterAnother", urls=mirror(a, b, 2), kind=kind)
-    compared = re.findall("INFO: Items of type (.*)\n", result.log)
-    assert len(compared) == 1
-    assert compared[0].endswith(": text from text; title title; own URL url")
 
 
 def test_the_role_of_each_field_is_logged_for_each_type_of_item(crawl, a):

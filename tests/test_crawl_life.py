@@ -16,6 +16,7 @@ WALL = "<html><h1>Closed</h1><p>" + article(199, 40) + "</p></html>"
 # An original and its copy on one host
 
 
+@pytest.mark.parametrize("life", ["keep", *slow("drop")], indirect=True)
 @pytest.mark.parametrize(
     ("then", "there", "sent"),
     [
@@ -44,6 +45,7 @@ def test_two_pages_swap_their_contents(life, a):
         life.day({0, 1}, [start], gives={f"{a.url}/a": first, f"{a.url}/b": second})
 
 
+@pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_a_page_changes_and_changes_back(life, a):
     for number in (0, 1, 0, 0, 1):
         life.day({number}, [publish(a, {"/page": number})], gives={f"{a.url}/page": number})

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import test_siblings
 from helpers import edited, python, text
 
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document
@@ -466,11 +467,10 @@ def decisions() -> list[dict[str, Any]]:
     return [committed(dedup, f"http://h{n % 9}.example/{n}", each).verdict.tag() for n, each in enumerate(stream)]
 
 
-@pytest.mark.slow
 def test_decisions_are_the_same_in_every_process() -> None:
-    expected = decisions()
-    assert {tag["status"] for tag in expected} == {"unique", "duplicate"}
-    code = "import json, test_dedup; print(json.dumps(test_dedup.decisions()))"
+    expected = [decisions(), test_siblings.verdicts()]
+    assert {tag["status"] for tag in expected[0]} == {*expected[1]} == {"unique", "duplicate"}
+    code = "import json, test_dedup as t; print(json.dumps([t.decisions(), t.test_siblings.verdicts()]))"
     made = python(code, PYTHONHASHSEED="12345")
     assert json.loads(made.stdout) == expected, made.stderr
 

@@ -209,7 +209,7 @@ def paths_by_trying(graph: Graph, removed: str) -> int:
     return int(sum(min(way, longest) for way in ways.values()))
 
 
-@pytest.mark.parametrize("seed", [0, 1, *slow(*range(2, 12))])
+@pytest.mark.parametrize("seed", [0, *slow(*range(1, 12))])
 def test_path_sums_are_those_of_another_algorithm(seed: int) -> None:
     rng = random.Random(seed)
     nodes = [str(number) for number in range(rng.choice([2, 30, 64, 65, 70]))]

@@ -15,7 +15,7 @@ from typing import Any
 import mmh3
 import numpy as np
 import pytest
-from helpers import hashes, python, sketch, words
+from helpers import hashes, sketch, words
 
 from scrapy_neardup import native
 from scrapy_neardup.detectors import Exact, IMatch, Shingle, SimHash
@@ -468,15 +468,3 @@ def made_texts() -> Iterator[str]:
 def test_golden_values_of_many_texts() -> None:
     found = json.dumps([values(text) for text in made_texts()])
     assert hashlib.sha1(found.encode()).hexdigest() == "3c378438697f09dc30a83841fa05993ff8e1ab8e"
-
-
-def test_golden_values_are_the_same_in_every_process() -> None:
-    code = "import json; from test_fingerprints import *; print(json.dumps([values(ENGLISH), values(CHINESE)]))"
-    made = python(code, PYTHONHASHSEED="12345")
-    assert json.loads(made.stdout) == [golden("english"), golden("chinese")], made.stderr
-
-
-def test_fingerprints_need_no_scrapy() -> None:
-    code = "import sys, scrapy_neardup.fingerprints.record, scrapy_neardup.detectors; print('scrapy' in sys.modules)"
-    made = python(code, PYTHONHASHSEED="1")
-    assert made.stdout == "False\n", made.stderr

@@ -26,6 +26,13 @@ def test_only_the_glue_imports_scrapy() -> None:
         *("crawl", "commands", "addon", "contrib"),
         "feeds",  # an archive's pages are decoded as Scrapy decodes responses
     }
+    assert imports("") == set()  # so whoever imports a room does not import the glue
+
+
+def test_optional_packages_are_imported_where_they_are_used() -> None:
+    optional = {"brotli", "minisom", "pyarrow", "pyspark", "redis", "snowballstemmer", "stopwordsiso", "trafilatura"}
+    found = {(module, name) for module in modules() for name in outside(module, late=False) & optional}
+    assert found == {("store.redis.connection", "redis"), ("spark.job", "pyspark")}  # imported late themselves
 
 
 def test_nothing_knows_contrib() -> None:
@@ -52,5 +59,5 @@ def test_the_architecture_page_names_what_is_there() -> None:
     page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_]+(?:/[a-z_]*)*(?:\.py|/))`", page))
     assert {name for name in named if not ((PACKAGE / name).exists() or (PACKAGE.parent / name).exists())} == set()
-    rooms = {f"{name}/" if (PACKAGE / name).is_dir() else f"{name}.py" for name in ROOMS}
+    rooms = {f"{name}/" if (PACKAGE / name / "__init__.py").is_file() else f"{name}.py" for name in ROOMS}
     assert {name for name in rooms if name.endswith("/")} <= named

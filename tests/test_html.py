@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 
 import pytest
 from lxml import etree
@@ -147,11 +145,6 @@ def test_part_of_a_tree_ends_where_it_ends() -> None:
 )
 def test_looks_like_html(text: str, expected: bool) -> None:
     assert looks_like_html(text) is expected
-
-
-def test_does_not_import_scrapy() -> None:
-    code = "import sys, scrapy_neardup.text.html; sys.exit('scrapy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_content_without_a_body_tag_is_read() -> None:

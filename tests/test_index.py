@@ -96,7 +96,7 @@ class Trial:
         assert [self.index.count(key) for key in KEYS] == [self.model.count(key) for key in KEYS]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(steps=STEPS, questions=st.lists(QUESTIONS, max_size=4), tail=st.integers(1, 8), is_compiled=st.booleans())
 def test_it_finds_what_trying_all_finds(
     steps: list[tuple[str, Any]], questions: list[Asked], tail: int, is_compiled: bool
@@ -115,7 +115,7 @@ def test_it_finds_what_trying_all_finds(
 
 
 @is_built
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     rows=st.lists(ROWS, max_size=40), questions=st.lists(QUESTIONS, min_size=1, max_size=4), damage=st.integers(0, 99)
 )

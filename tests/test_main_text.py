@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from helpers import claimed
 from scrapy import Selector
 
 from scrapy_neardup import Deduplicator, Document
@@ -50,13 +51,8 @@ def lines_of(body: str) -> list[str]:
 
 def statuses(*documents: Document) -> list[str]:
     """Claim documents, one after another; return the verdicts."""
-    found = []
     with Deduplicator.open(None) as dedup:
-        for document in documents:
-            claim = dedup.claim(document)
-            claim.commit()
-            found.append(claim.verdict.status)
-    return found
+        return claimed(dedup, *documents)
 
 
 def documents(*pages: tuple[str, Tree | None]) -> list[Document]:

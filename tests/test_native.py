@@ -78,7 +78,7 @@ def values_of(text: str, facts: bytes = b"fact", layout: int = 2**64 - 1) -> tup
     return (document.lines, document.hashes, *(record for each in wanted for record in make(sources, each)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXTS)
 @example("Don't pay €3.14")
 @example("我用Python3写代码")
@@ -108,6 +108,7 @@ def test_each_character_among_chinese(first: int) -> None:
         assert_equal(token_lines, f"b{character}a")
 
 
+@settings(deadline=None)
 @given(TEXTS)
 @example("汉字 é 字")
 def test_foreign_characters(text: str) -> None:
@@ -115,12 +116,14 @@ def test_foreign_characters(text: str) -> None:
     assert [len(fast), *sorted(fast - set(_RUNS.findall("".join(fast))))] == [len(slow), *sorted(slow - {"一"})]
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_text_with_any_separators_is_split_into_its_words(data: bytes) -> None:
     wanted = Wanted(exact=True, simhash=True)
     assert make([Source(data)], wanted) == make([Source(word_lines(data))], wanted)
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=40)), st.binary(max_size=30), st.integers(0, 2**64 - 1))
 def test_records_of_any_bytes(texts: list[bytes], facts: bytes, layout: int) -> None:
     wanted = Wanted(exact=True, simhash=True, shingle=True, digests=3, terms=Terms(hash_tokens(["a", "b"])[:, 0]))
@@ -143,6 +146,7 @@ def test_figures_are_sampled_by_value() -> None:
         assert head.sampled == min(head.figures, 16)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=512), st.binary(max_size=512))
 def test_overlap_of_any_codes(one: bytes, other: bytes) -> None:
     assert_equal(overlap, one.ljust(512, b"\0"), other.ljust(512, b"\0"))

@@ -157,7 +157,7 @@ def test_any_text_has_the_same_words_with_each_segmenter(examples: int) -> None:
     @settings(max_examples=examples, deadline=None)
     @given(st.lists(parts).map("".join))
     @example("")
-    @example("。".join(CHINESE * 2000))
+    @example("。".join(CHINESE * 8 * examples))
     def try_one(text: str) -> None:
         found = tokenize(text)
         with pytest.MonkeyPatch.context() as patch:
@@ -202,8 +202,9 @@ def test_the_cache_and_the_words_of_others_change_nothing(tmp_path: Path) -> Non
     assert run(f"{added}\n{USE}", tmp_path) == WORDS_OF_USE
 
 
-@pytest.mark.parametrize("threads", [2, *slow(8)])  # each of them loads the dictionary
-def test_threads_that_cut_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+@pytest.mark.slow
+def test_threads_that_cut_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = 8  # each of them loads the dictionary
     by_jieba.cache_clear()
     monkeypatch.setattr(native, "compiled", None)
     with ThreadPoolExecutor(threads) as pool:

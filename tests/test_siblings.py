@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import edited, named, python, text, words
+from helpers import claimed, edited, named, text, words
 from store_kinds import Place
 
 from scrapy_neardup import Deduplicator, Document
@@ -27,16 +27,6 @@ OWN = "the texts without form have a resemblance of"
 FIGURE = "each text has a figure that the other lacks"
 PASSAGES = "each text has passages that the other lacks"
 LONG = "words that the earlier text lacks"
-
-
-def claimed(dedup: Deduplicator, *documents: Document) -> list[str]:
-    """Claim and commit one after another; return the statuses."""
-    statuses = []
-    for document in documents:
-        claim = dedup.claim(document)
-        claim.commit()
-        statuses.append(claim.verdict.status)
-    return statuses
 
 
 def verdict(earlier: Document, later: Document, site: Iterable[Document] = ()) -> str:
@@ -736,12 +726,7 @@ def test_facts_of_items() -> None:
     assert claimed(Deduplicator.open(), *item_documents(ignore_fields=("sku",))) == ["unique", "duplicate", "duplicate"]
 
 
-# The same in every process, in bounded memory
-
-VERDICTS = """
-from test_siblings import verdicts
-print(verdicts())
-"""
+# In bounded memory
 
 
 def verdicts() -> list[str]:
@@ -749,12 +734,6 @@ def verdicts() -> list[str]:
     pages = [form_page(number, (A, B)[number % 2], title) for title in ("", None) for number in range(12)]
     documents = [Document(f"{page.url}/{place}", page.text, page.title) for place, page in enumerate(pages + pages)]
     return claimed(Deduplicator.open(), *documents)
-
-
-def test_the_same_documents_give_the_same_verdicts_in_every_process() -> None:
-    expected = verdicts()
-    assert set(expected) == {"unique", "duplicate"}
-    assert python(VERDICTS, PYTHONHASHSEED="1").stdout == f"{expected}\n" == f"{verdicts()}\n"
 
 
 def learned(known: Siblings, *documents: Document) -> None:

@@ -27,7 +27,7 @@ from scrapy_neardup.store.local import stored_index
 from scrapy_neardup.store.local.stored_index import LevelFiles
 from scrapy_neardup.store.verification import verify
 
-TAIL = 50
+TAIL = 20
 PROCESS = f"""
 import os, sys
 from scrapy_neardup import row_index
@@ -87,10 +87,10 @@ def place(tmp_path: Path) -> Place:
 @pytest.fixture
 def filled(place: Place) -> Place:
     """Return the place of a store with a table and some rows that are in none, of which some were forgotten."""
-    fill_numbered(place, 0, 100)
-    forget(place, *range(0, 100, 10))
+    fill_numbered(place, 0, 40)
+    forget(place, *range(0, 40, 10))
     compact(place.address)
-    fill_numbered(place, 100, 10)
+    fill_numbered(place, 40, 10)
     assert len(names(place)) == 1
     return place
 
@@ -134,7 +134,7 @@ def held(place: Place, run: str | None = None) -> list[int]:
         return found(store)
 
 
-HELD = [number for number in range(110) if number % 10 or number == 100]
+HELD = [number for number in range(50) if number % 10 or number == 40]
 
 
 def content(place: Place) -> dict[str, bytes]:
@@ -147,51 +147,51 @@ def content(place: Place) -> dict[str, bytes]:
 
 def test_levels_are_made_while_a_run_goes_on(place: Place) -> None:
     with place.opened() as store:
-        for number in range(200):
+        for number in range(80):
             put(store, numbered(number), f"http://m.example/{number}")
             if number % 5 == 0:
                 store.flush()
                 settle(store)
         until(lambda: store.refresh() or store.flush() or len(store.backend.index._rows) < TAIL)  # type: ignore[attr-defined]
-        assert found(store) == [*range(200)]
-    assert held(place) == [*range(200)]
+        assert found(store) == [*range(80)]
+    assert held(place) == [*range(80)]
     assert place.is_whole()
 
 
 def test_levels_are_few_and_nothing_else_lies_there(place: Place) -> None:
-    for first in range(0, 300, 30):
-        fill_numbered(place, first, 30)
+    for first in range(0, 120, 12):
+        fill_numbered(place, first, 12)
         sizes = [int(name[13:25]) - int(name[:12]) + 1 for name in names(place)]
         with place.opened() as store:
             counted = store.backend.index.levels  # type: ignore[attr-defined]
             settle(store)
         assert len(sizes) <= 4
         assert len(counted) <= 5
-    assert held(place) == [*range(300)]
+    assert held(place) == [*range(120)]
     assert verify(place.address).findings == []
     assert row_index.RATIO == 4  # levels are as few as so many rows can be in
 
 
 def test_an_index_is_made_for_many_rows_when_a_store_is_opened(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_index, "LEAST", 10**6)
-    fill_numbered(place, 0, 100)
+    fill_numbered(place, 0, 40)
     assert names(place) == []
     monkeypatch.setattr(stored_index, "LEAST", TAIL)
     before = content(place)
-    assert held(place) == [*range(100)]
+    assert held(place) == [*range(40)]
     assert content(place) == before  # who only looks keeps it in RAM
-    assert held(place, run="") == [*range(100)]
+    assert held(place, run="") == [*range(40)]
     assert len(names(place)) == 1
-    assert held(place) == [*range(100)]
+    assert held(place) == [*range(40)]
 
 
 def test_numbers_with_a_wide_gap(place: Place) -> None:
-    fill_numbered(place, 0, 100)
+    fill_numbered(place, 0, 40)
     with closing(sqlite3.connect(place.address)) as db, db:
         db.execute("UPDATE sqlite_sequence SET seq = ?", (1 << 60,))
-    fill_numbered(place, 100, 100)
+    fill_numbered(place, 40, 100)
     for run in (None, "", None):
-        assert held(place, run) == [*range(200)]
+        assert held(place, run) == [*range(140)]
     assert len(names(place)) == 1
     assert verify(place.address).findings == []
 
@@ -235,7 +235,7 @@ def change_format(file: Path) -> None:
 
 def change_range(file: Path) -> None:
     """Put the file of other rows in its place."""
-    change_head(file, 2, 90)
+    change_head(file, 2, 36)
 
 
 def change_head(file: Path, at: int, value: int) -> None:
@@ -281,7 +281,7 @@ def test_index_that_is_lost_is_made_anew(filled: Place, damage: Callable[[Path],
 
 def test_index_of_another_store_is_not_taken(filled: Place, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     other = on_disk(tmp_path, "other")
-    fill_numbered(other, 500, 100)
+    fill_numbered(other, 500, 40)
     compact(other.address)
     fill_numbered(other, 600, 10)
     shutil.rmtree(f"{filled.address}.index")
@@ -295,25 +295,25 @@ def test_index_of_another_store_is_not_taken(filled: Place, tmp_path: Path, capl
 
 def test_older_copy_of_a_store_goes_with_what_it_knew(filled: Place, tmp_path: Path) -> None:
     older = Path(filled.address).read_bytes()
-    fill_numbered(filled, 200, 100)
+    fill_numbered(filled, 200, 40)
     compact(filled.address)
     Path(filled.address).write_bytes(older)
     assert held(filled) == HELD
-    fill_numbered(filled, 300, 100)
-    assert held(filled) == [*HELD, *range(300, 400)]
+    fill_numbered(filled, 300, 40)
+    assert held(filled) == [*HELD, *range(300, 340)]
     assert verify(filled.address).whole
 
 
 def test_index_of_an_older_copy_is_not_taken_for_the_newer_one(filled: Place) -> None:
     older = {name: data for name, data in content(filled).items() if name.endswith(".idx")}
-    fill_numbered(filled, 200, 100)
+    fill_numbered(filled, 200, 40)
     compact(filled.address)
     for name in names(filled):
         Path(next(iter(older))).with_name(name).unlink()
     for name, data in older.items():
         Path(name).write_bytes(data)
-    assert held(filled) == [*HELD, *range(200, 300)]
-    assert held(filled, run="") == [*HELD, *range(200, 300)]
+    assert held(filled) == [*HELD, *range(200, 240)]
+    assert held(filled, run="") == [*HELD, *range(200, 240)]
     assert verify(filled.address).findings == []
 
 
@@ -322,7 +322,7 @@ def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
     file.write_bytes(b"half")
     os.utime(file, (1, 1))
     assert verify(filled.address).findings == []
-    fill_numbered(filled, 200, 100)
+    fill_numbered(filled, 200, 40)
     compact(filled.address)
     assert not file.exists()
 
@@ -333,7 +333,7 @@ def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
 @pytest.mark.parametrize("count", [2, *slow(4)])
 def test_processes_that_build_at_once(place: Place, count: int) -> None:
     starts = [1000 * n for n in range(count)]
-    processes = [talk(FILL, place.address, str(first), "300") for first in starts]
+    processes = [talk(FILL, place.address, str(first), "120") for first in starts]
     for process in processes:
         assert process.stdout.readline() == "ready\n"
     for process in processes:
@@ -343,7 +343,7 @@ def test_processes_that_build_at_once(place: Place, count: int) -> None:
         assert process.returncode == 0
     with place.opened(run=None) as store:
         numbers = sorted(int((each.url or "").rpartition("/")[2]) for each in store.signatures())
-        assert numbers == [number for first in starts for number in range(first, first + 300)]
+        assert numbers == [number for first in starts for number in range(first, first + 120)]
         for number in numbers:
             assert [each.url for _, each in store.find(asking({"exact": (number + 1000,)}))] == [f"{URL}{number}"]
     assert [each.what for each in verify(place.address).findings if not each.harmless] == []
@@ -362,8 +362,8 @@ def put_all(store: Store, numbers: range) -> None:
 
 def test_an_abandoned_store_leaves_whole_files_and_none_that_others_cover(place: Place) -> None:
     store = place.open()
-    for first in range(0, 400, 40):
-        put_all(store, range(first, first + 40))
+    for first in range(0, 160, 16):
+        put_all(store, range(first, first + 16))
     place.die(store)
     left = names(place)
     assert left
@@ -372,17 +372,17 @@ def test_an_abandoned_store_leaves_whole_files_and_none_that_others_cover(place:
 
 
 def test_who_only_reads_keeps_what_is_new_in_memory(place: Place) -> None:
-    fill_numbered(place, 0, 100)
+    fill_numbered(place, 0, 40)
     compact(place.address)
     with place.opened(run=None) as reader, place.opened() as maker:
-        for first in range(100, 400, 20):
-            put_all(maker, range(first, first + 20))
+        for first in range(40, 160, 10):
+            put_all(maker, range(first, first + 10))
             settle(reader)
         file, *rest = reader.backend.index.levels  # type: ignore[attr-defined]
         assert file.path
         assert [level.path for level in rest] == [None] * len(rest)
         assert 0 < len(rest) <= 3
-        assert found(reader) == [*range(400)]
+        assert found(reader) == [*range(160)]
 
 
 def test_an_opening_that_is_interrupted_leaves_the_index(filled: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,14 +440,14 @@ def test_many_pending_documents_are_in_no_level(place: Place) -> None:
 @pytest.mark.parametrize("kills", [3, *slow(30)])
 def test_a_kill_while_an_index_is_built_leaves_it_whole(place: Place, kills: int) -> None:
     rng = random.Random(kills)
-    made = python(DIE, place.address, "0", "40", "0")
+    made = python(DIE, place.address, "0", "16", "0")
     assert made.returncode == 0, made.stderr
     steps = int(made.stdout)
     for kill in range(1, kills + 1):
-        made = python(DIE, place.address, str(40 * kill), "40", str(rng.randint(1, steps)))
+        made = python(DIE, place.address, str(16 * kill), "16", str(rng.randint(1, steps)))
         assert made.returncode in (-9, 0), made.stderr  # it takes more steps, or fewer, than the last time
         with place.opened(run=None) as store:
-            numbers = range(40 * kill + 40)
+            numbers = range(16 * kill + 16)
             assert len(store) == len(numbers)
             for number in numbers:
                 assert [each.url for _, each in store.find(asking({"exact": (number + 1000,)}))] == [f"{URL}{number}"]
@@ -455,7 +455,7 @@ def test_a_kill_while_an_index_is_built_leaves_it_whole(place: Place, kills: int
     compact(place.address)
     # A part of a file stays for an hour, since the process that writes it may be alive.
     assert len([name for name in names(place) if name.endswith(".idx")]) == 1
-    assert json.dumps(verify(place.address).read["documents"]) == str(40 * kills + 40)
+    assert json.dumps(verify(place.address).read["documents"]) == str(16 * kills + 16)
 
 
 def test_flush_alone_lets_go_of_documents(place: Place) -> None:

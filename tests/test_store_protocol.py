@@ -33,7 +33,7 @@ from scrapy_neardup.store.redis.connection import code
 from scrapy_neardup.text.urls import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
-FEW = 3  # of them in the quick tier
+FEW = 2  # of them in the quick tier
 MOST = 16  # documents that a part finds by one fingerprint; of more it may choose
 
 

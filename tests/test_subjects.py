@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from helpers import edited, text, words
+from helpers import claimed, edited, text, words
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
@@ -28,7 +28,7 @@ class Story(NamedTuple):
 def one_run(documents: Iterable[Document]) -> list[str]:
     """Claim and commit one after another; return the statuses."""
     with Deduplicator.open() as dedup:
-        return [_claimed(dedup, document) for document in documents]
+        return claimed(dedup, *documents)
 
 
 def a_run_each(documents: Iterable[Document], store: Path) -> list[str]:
@@ -36,14 +36,8 @@ def a_run_each(documents: Iterable[Document], store: Path) -> list[str]:
     statuses = []
     for document in documents:
         with Deduplicator.open(store) as dedup:
-            statuses.append(_claimed(dedup, document))
+            statuses += claimed(dedup, document)
     return statuses
-
-
-def _claimed(dedup: Deduplicator, document: Document) -> str:
-    claim = dedup.claim(document)
-    claim.commit()
-    return claim.verdict.status
 
 
 def items(host: str, *things: tuple[str, str]) -> list[Document]:

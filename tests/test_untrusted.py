@@ -27,7 +27,7 @@ from scrapy_neardup.quality import MODES, LabelledSet
 from scrapy_neardup.store import open_store
 from scrapy_neardup.store.transfer import export_rows, import_rows
 
-EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "50"))
+EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
 some = settings(
     max_examples=EXAMPLES,
     derandomize=EXAMPLES <= 100,

@@ -86,22 +86,19 @@ def documents(count: int) -> list[Document]:
     return [Document(text=text(seed)) for seed in range(count)]
 
 
-def test_only_heavy_detectors_are_asked_elsewhere() -> None:
-    made = prepared([Exact(), SimHash(3), Heavy()], *documents(9))
-    assert {tuple(each) for each in made} == {("heavy",)}
+def test_only_heavy_detectors_are_asked_elsewhere_and_say_what_they_say_here() -> None:
+    pytest.importorskip("snowballstemmer")
+    (dwswn,) = build_detectors(Config(detectors=["dwswn"]))
+    given = [Document(text=text(seed, 400)) for seed in range(3)]
+    made = prepared([Exact(), SimHash(3), Heavy(), dwswn], *given)
+    assert {tuple(each) for each in made} == {("heavy", "dwswn")}
     assert os.getpid() not in {each["heavy"][0] for each in made}
+    assert [each["dwswn"] for each in made] == [dwswn.fingerprints(document) for document in given]
 
 
 @pytest.mark.parametrize(("detectors", "count"), [([Heavy()], 0), ([Exact()], 1)])
 def test_nothing_is_started_where_nothing_is_to_be_done(detectors: list[Any], count: int) -> None:
     assert prepared(detectors, *documents(1), count=count) == [{}]
-
-
-def test_fingerprints_are_those_made_here() -> None:
-    pytest.importorskip("snowballstemmer")
-    (detector,) = build_detectors(Config(detectors=["dwswn"]))
-    made = prepared([detector], Document(text=text(1, 400)))
-    assert made == [{"dwswn": detector.fingerprints(Document(text=text(1, 400)))}]
 
 
 @pytest.mark.slow
