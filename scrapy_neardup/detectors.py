@@ -15,7 +15,6 @@ from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
 from .document import Document
 from .fingerprints import record
-from .fingerprints.hashes import Terms, hash_tokens
 from .fingerprints.lexicon import Lexicon, builtin
 from .fingerprints.record import BANDS, ROWS, SIMHASH, Wanted
 from .row_index import Equal, Index, Near
@@ -95,7 +94,7 @@ class IMatch(_Standard):
         if not isinstance(lexicon, Lexicon):
             lexicon = Lexicon.load(lexicon) if lexicon else builtin()
         self.scheme = f"imatch/2 {lexicon.id} {randomized}"
-        self.part = Wanted(digests=1 + randomized, terms=Terms(hash_tokens(list(lexicon.terms))[:, 0]))
+        self.part = Wanted(digests=1 + randomized, terms=lexicon.hashed)
 
 
 class SimHash(_Standard):

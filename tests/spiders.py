@@ -373,7 +373,7 @@ class Hold:
         return item
 
     def count_waiting(self):
-        return sum(len(claim._observers) for claim in NearDup.from_crawler(self.crawler).dedup._pending.values())
+        return sum(len(claim._observers) for claim in NearDup.from_crawler(self.crawler).dedup.pending.values())
 
     def drop(self):
         raise DropItem("the first")

@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 
 from ..files import writing
+from .hashes import Terms, hash_tokens
 
 MAGIC, COUNT = "scrapy-neardup lexicon 1", "# terms: "
 BAND = (0.5, 0.7)  # the normalized IDF of kept terms, the best of seven bands
@@ -33,6 +34,11 @@ class Lexicon:
     def id(self) -> str:
         """Return the first 16 hexadecimal digits of the SHA-1 of the sorted terms, joined by newlines, in UTF-8."""
         return hashlib.sha1("\n".join(sorted(self.terms)).encode(), usedforsecurity=False).hexdigest()[:16]
+
+    @cached_property
+    def hashed(self) -> Terms:
+        """Return the hashes of the terms."""
+        return Terms(hash_tokens([*self.terms])[:, 0])
 
     @classmethod
     def from_frequencies(cls, frequencies: Mapping[str, int], documents: int, low: float, high: float) -> Lexicon:
