@@ -48,6 +48,16 @@ def test_verbs_read_and_write_every_kind(tmp_path: Path, ending: str) -> None:
     assert set(text(0, 60).split()) - {text(0, 60).split()[30]} <= Lexicon.load(tmp_path / "x.lexicon").terms
 
 
+def test_a_feed_of_increments_has_what_changes_back(tmp_path: Path) -> None:
+    counts = []
+    for price in (10, 12, 10, 10):
+        row = {"url": "http://a.example/1", "price": price, "text": text(1)}
+        (tmp_path / "in.jsonl").write_text(json.dumps(row))
+        succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "s", "-s", "NEARDUP_REVISIT=drop")
+        counts.append(len(rows(tmp_path / "out.jsonl")))
+    assert counts == [1, 1, 1, 0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", KINDS)
 def test_workers_write_what_one_process_writes(tmp_path: Path, ending: str) -> None:

@@ -29,7 +29,6 @@ def starts(life, a, b):
 # Originals that may not be asked for
 
 
-@pytest.mark.slow
 def test_robots_txt_forbids_the_original_later(life, a, b, starts):
     obey = {"ROBOTSTXT_OBEY": True}
     life.day(range(5), starts, obey)

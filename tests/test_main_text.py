@@ -335,6 +335,12 @@ def test_a_page_with_only_a_heading_beside_short_links_is_read_with_them() -> No
     assert lines_of(chapter) == ["Lamps of the coast", *links]
 
 
+def test_a_heading_with_a_sentence_is_read_without_the_menus_beside_it() -> None:
+    menu = f"<div><ul>{blocks([f'Shelf {number}' for number in range(20)], LINK)}</ul></div>"
+    body = f"{menu}<div><h1>Lamp</h1><p>We bring it to your door.</p></div>{menu}"
+    assert lines_of(body) == ["Lamp", "We bring it to your door."]
+
+
 def test_a_short_page_is_read_without_its_frame() -> None:
     said = [f"Lamp {number} of the coast is lit at dusk" for number in range(9)]
     frame = "<div>The society of friends of old lighthouses</div>", "<div>Quay 7, open from May on</div>"

@@ -165,6 +165,18 @@ def test_rows_that_are_dropped_together_write_a_list_once(server: Server, open_a
     assert written <= 2
 
 
+def test_a_deletion_that_is_sent_again_cuts_nothing_that_is_written_after_it(server: Server, open_at: Opens) -> None:
+    backend, entry = open_at(server.address), document(1, 11)
+    backend.write([entry])
+    backend.flush(wait=True)
+    backend.write([], [entry])
+    backend.flush(wait=True)
+    backend.write([], [entry])  # its answer was lost
+    backend.write([entry])
+    backend.flush(wait=True)
+    assert find(backend, 11) == of(entry)
+
+
 # News
 
 

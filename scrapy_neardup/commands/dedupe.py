@@ -167,10 +167,13 @@ class Job:
         """Return whether a row with a match is dropped.
 
         With NEARDUP_REVISIT = "keep", a revisit is dropped only if an earlier row of these feeds has the document.
+        Otherwise, it is dropped unless its URL last returned another one, as in a crawl.
         """
         assert claim.match
-        if claim.verdict.status != "revisit" or self._config.revisit != "keep":
+        if claim.verdict.status != "revisit":
             return True
+        if self._config.revisit != "keep":
+            return not claim.verdict.changed
         held, store = claim.match.signature, self._dedup.store
         return store.run_of(held) == store.run or held.id in self._ids
 

@@ -79,7 +79,7 @@ def _page(page: str, feeds: list[str], store: Store, config: Config) -> Document
 
 # Forget
 
-MUCH = 3  # once a third as many documents are forgotten as are left, their space is given back
+MUCH = 3  # times the forgotten documents are more than those left: their space is given back
 
 
 def add_forget(parser: argparse.ArgumentParser) -> None:

@@ -444,8 +444,8 @@ class MirrorMiddleware(Part):
     def _note_link(self, url: str, *, is_abroad: bool = False) -> None:
         """Keep fetching a page that has a link to a new page if it is a copy; `is_abroad`: of another host's page.
 
-        A copy of another host's page is fetched again only for a link to an original without copies. Else who copies a
-        page of links could hide all that only it links to.
+        List pages share an introduction, but not their links. A copy of another host's page is fetched again only for
+        a link to an original without copies. Else who copies a page could hide all that only it links to.
         """
         if self._copies.pop((url, is_abroad), None):
             self.neardup.keep_fetching(url)

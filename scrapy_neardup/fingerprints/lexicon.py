@@ -37,7 +37,7 @@ class Lexicon:
 
     @cached_property
     def hashed(self) -> Terms:
-        """Return the hashes of the terms."""
+        """The hashes of the terms."""
         return Terms(hash_tokens([*self.terms])[:, 0])
 
     @classmethod

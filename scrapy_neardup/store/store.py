@@ -217,8 +217,12 @@ class Store:
     def _takes_sample(self, signature: Signature) -> bool:
         """Return whether a new document is to be a sample of its host. The more a host has, the fewer become some."""
         name = host(signature.url or "")
-        known = self._samples[name]
-        return bool(name) and (known < PAGES or not hash_text(signature.id) % (1 << known // PAGES))
+        if not name or hash_text(signature.id) % (1 << self._samples[name] // PAGES):
+            return False
+        if len(self._samples) >= HOSTS:
+            self._samples.clear()
+        self._samples[name] += 1
+        return True
 
     def add(self, signature: Signature) -> None:
         """Hold a new document as pending, without looking for copies."""
@@ -238,9 +242,6 @@ class Store:
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
         if entry := self.pending.pop(signature, None):
-            if len(self._samples) >= HOSTS:
-                self._samples.clear()
-            self._samples[host(signature.url or "")] += signature.sample
             self.urls.record(visit, entry)
             signature.shrink()
             self._note(visit)

@@ -9,7 +9,7 @@ import os
 import sqlite3
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -82,6 +82,9 @@ class Survey:
     def add(self, key: str, record: Any) -> None:
         """Add a row, or the exception that tells why it can't be read. The key is "" if it is unknown."""
         kind = records.kind_of(key)
+        if isinstance(record, Exception) and kind == DOCUMENT and self._is_of_lost_run(key):
+            self._writers.add(records.run_of(records.id_of(key)))
+            return
         if isinstance(record, Exception):
             self._is_readable = False
             what = f"rows of kind {kind!r} can't be read" if kind in _KINDS else "rows can't be read"
@@ -102,14 +105,21 @@ class Survey:
         elif kind == VISIT and record.target is not None:
             self._targets.append(hash_text(record.target))
 
+    def _is_of_lost_run(self, key: str) -> bool:
+        """Return whether a document can't be read only because the record of its run, with its name, is missing."""
+        return records.is_key(key) and records.run_of(records.id_of(key)) not in self.runs
+
     def compare(self) -> None:
         """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile."""
         if not self._is_readable:
             return
         if self.runs and not self._has_schemes:
             self.note("the record of the schemes of the store is missing", _REFUSED)
-        for run in sorted(self._writers - self.runs):
+        names = {f"{records.code(run):08x}": run for run in self._writers}
+        for run in (missing := sorted({names.get(run, run) for run in self._writers} - self.runs)):
             self.note("records of runs are missing", "`export` and `stats` leave out the rows of these runs", run)
+        if missing:  # so the documents of these runs could not be read
+            return
         if lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum()):
             self.note(f"{lost} visits lead to documents that do not exist", "these URLs are fetched again")
 
@@ -157,7 +167,9 @@ def _verify_file(address: str, survey: Survey) -> None:
             survey.note(f"the file: SQLite says {said}", "rows of it may be lost: see what follows")
         for name, table in tables.items():
             survey.begin(name)
-            for key, record in _records(_rows_of_file(db, table)):
+            runs = _runs_of_file(db, table)
+            survey.runs.update(runs.values())
+            for key, record in _records(_rows_of_file(db, table, runs)):
                 survey.add(key, record)
             survey.compare()
     survey.begin("")
@@ -181,16 +193,21 @@ def _verify_index(path: str, table: str, db: sqlite3.Connection, survey: Survey)
     return len(levels)
 
 
-def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, Any]]:
+def _runs_of_file(db: sqlite3.Connection, table: str) -> dict[int, str]:
+    """Return the runs by code, also where the index of keys is lost."""
+    for how in ("", "NOT INDEXED"):
+        with suppress(sqlite3.Error):
+            if runs := database.runs_in(db, table, how):
+                return runs
+    return {}
+
+
+def _rows_of_file(db: sqlite3.Connection, table: str, runs: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
     """Yield the key and value of each row of a table. If a row can't be read, yield "" and the error instead."""
     query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
     last = after = 0
-    runs: dict[int, str] = {}
     with suppress(sqlite3.Error, TypeError):
         [last] = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-    for how in ("", "NOT INDEXED"):  # the index of keys may be lost
-        with suppress(sqlite3.Error):
-            runs = runs or database.runs_in(db, table, how)
     while after <= last:
         try:
             for number, key, value in db.execute(query, (after,)):

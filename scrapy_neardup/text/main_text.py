@@ -228,9 +228,10 @@ class _Page:
         """Return the lines of the smallest element with the heading and most of what the page says: without a frame."""
         first, end = self._main_part()
         said, heading = self._said, self.lines.heading
-        if said[end] - said[first] < _LEAST_SCORE:  # then it says it in short links
-            said = [0, *accumulate(self.lines.letters)]
         most = max(said[end] - said[first] - _FRAME, (said[end] - said[first]) * _MOST)
+        if first <= heading < end and said[end] - said[first] == said[heading + 1] - said[heading]:
+            said = [0, *accumulate(self.lines.letters)]  # only a heading: with the short links beside it, its contents
+            most = said[heading + 1] - said[heading] + 1
         inside = (each for each in self.lines.elements if first <= each[0] <= heading < each[1] <= end)
         return range(*next((each for each in inside if said[each[1]] - said[each[0]] >= most), (first, end)))
 

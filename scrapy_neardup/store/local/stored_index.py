@@ -187,8 +187,9 @@ class LevelFiles:
         path = self.folder / f"{first:012d}-{last:012d}-{uuid4().hex[:8]}.idx"
         with replacing(path) as part:
             _write(part, levels)
+        level = read_level(path, check=False)  # first, since another process may write the same rows, and tidy up
         self._tidy(path, first, last)
-        return read_level(path, check=False)
+        return level
 
     def _tidy(self, new: Path, first: int, last: int) -> None:
         """Remove the files that a new one makes superfluous, and those that killed processes left."""

@@ -98,6 +98,7 @@ end
 
 -- Adds an entry to a list. One that is there twice is found once.
 local function append(name, entry)
+  if cuts[name] then settle(name) end -- a call that is sent again may delete a row before it writes it anew
   local list = ''
   if is_of_key(name) then
     local key, field = bucket(name)
