@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
-P = TypeVar("P", bound="Part")
+P = TypeVar("P", bound="Component")
 
 FAILURES = (StoreError, OSError)
 AUDIT = "audit"  # the action, and the mark of its runs
@@ -81,7 +81,7 @@ class NearDup:
         self.late: deque[tuple[Document, Callable[[Claim], object]]] = deque()
         self._late_size = 0
         self.advisers: list[Adviser] = []  # in the order in which they are asked
-        self._parts: list[Part] = []
+        self._components: list[Component] = []
         if self._run_file:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
@@ -112,12 +112,12 @@ class NearDup:
         """Return this object, as the answer to the signal by which components find it."""
         return self
 
-    def part(self, kind: type[P]) -> P:
+    def component(self, kind: type[P]) -> P:
         """Return the only object of a class or its subclass in this crawl, which is made when it is first asked for."""
-        for each in self._parts:
+        for each in self._components:
             if isinstance(each, kind):
                 return each
-        self._parts.append(made := kind(self))
+        self._components.append(made := kind(self))
         return made
 
     # The life of the crawl
@@ -407,7 +407,7 @@ class NearDup:
         logger.info(summary(self.stats.get_stats(), rate), extra={"spider": self.crawler.spider})
 
 
-class Part:
+class Component:
     """A component of a crawl of which there is one, however often Scrapy and other components ask for it."""
 
     def __init__(self, neardup: NearDup) -> None:
@@ -415,7 +415,7 @@ class Part:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return NearDup.from_crawler(crawler).part(cls)
+        return NearDup.from_crawler(crawler).component(cls)
 
 
 def crawl_config(crawler: Crawler) -> Config:

@@ -34,7 +34,7 @@ from ..mirrors import REDIRECT, SKIP, STOP, Advice, Mirrors, is_in_share
 from ..signature import Signature
 from ..text.urls import canonical_url, host, is_private
 from . import request_skipped
-from .extension import NearDup, Part
+from .extension import Component, NearDup
 
 logger = logging.getLogger(__name__)
 
@@ -208,7 +208,7 @@ class AdvisedAgainst(IgnoreRequest):
     """A request is skipped or stopped on advice, so that nothing is sent in its place."""
 
 
-class MirrorMiddleware(Part):
+class MirrorMiddleware(Component):
     """Skips URLs whose content is held, and redirects dead links to a copy.
 
     A skipped request is held until a URL returns its content in this run. When the spider is idle, one request is sent

@@ -38,7 +38,7 @@ from ..text.html import canonical_links, has_long_tag, parse
 from ..text.urls import host
 from ..verdict import Verdict
 from . import item_judged
-from .extension import FAILURES, PAUSE, NearDup, Part
+from .extension import FAILURES, PAUSE, Component, NearDup
 from .middleware import AFTER_ALL, RECHECK, STAND_IN, MirrorMiddleware, Ticket, disown, is_plain, referer
 from .observers import Warnings
 from .workers import pause
@@ -160,7 +160,7 @@ def _current() -> ItemInHand | None:
     return item
 
 
-class ItemOrigins(Part):
+class ItemOrigins(Component):
     """Notes the page of each item, and commits or withdraws its claim.
 
     It is the spider middleware nearest to the engine, and the first item pipeline. The first item of a response is held
@@ -171,7 +171,7 @@ class ItemOrigins(Part):
     def __init__(self, neardup: NearDup) -> None:
         super().__init__(neardup)
         self._dedup = neardup.dedup
-        self._requests = neardup.part(MirrorMiddleware)
+        self._requests = neardup.component(MirrorMiddleware)
         self._pages: WeakKeyDictionary[Response, Page] = WeakKeyDictionary()
         # The page of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
         self._origins: LocalCache[int, tuple[Any, Page]] = LocalCache(MOST)
@@ -311,15 +311,15 @@ class DuplicateItem(DropItem):
         self.verdict = verdict
 
 
-class NearDupPipeline(Part):
+class NearDupPipeline(Component):
     """Drops, tags or counts items whose text repeats a held document."""
 
     def __init__(self, neardup: NearDup) -> None:
         super().__init__(neardup)
         self._config = neardup.config
-        self._pages = neardup.part(ItemOrigins)
-        self._pages.connect()
-        self._requests = neardup.part(MirrorMiddleware)
+        self._origins = neardup.component(ItemOrigins)
+        self._origins.connect()
+        self._requests = neardup.component(MirrorMiddleware)
         self._untaggable: set[type] = set()
         self._told: set[type] = set()  # whose roles were logged
         self._shown = 0
@@ -334,18 +334,18 @@ class NearDupPipeline(Part):
         self._warnings.end()
 
     async def process_item(self, item: Any) -> Any:
-        in_hand, claim = self._pages.take(item), None
+        in_hand, claim = self._origins.take(item), None
         try:
             document = await self._document(item, in_hand.page)
             if document and (document.has_tokens or document.site):
                 claim = await self._claim(document, in_hand)
             else:
                 self.neardup.count("no_text")
-                self._pages.fetch_again(in_hand.page)
+                self._origins.fetch_again(in_hand.page)
             self._warnings.note(item, document, claim)
         except Exception:  # no error of ours or of a detector may lose the item
             self.neardup.count("errors")
-            self._pages.fetch_again(in_hand.page)
+            self._origins.fetch_again(in_hand.page)
             logger.exception("An item passes without a verdict", extra={"item": item})
             return item
         response = in_hand.page and in_hand.page.response()
@@ -356,7 +356,7 @@ class NearDupPipeline(Part):
         return item
 
     async def _document(self, item: Any, page: Page | None) -> Document | None:
-        record = Record.of(item, self._config, self._pages.fetch(page))
+        record = Record.of(item, self._config, self._origins.fetch(page))
         if record is None:
             return None
         if type(item) not in self._told:
@@ -452,7 +452,7 @@ class NearDupPipeline(Part):
         if self._is_dropped(verdict):
             if self._config.action == "drop":
                 in_hand.claim = None
-                self._pages.commit(claim, in_hand.page)
+                self._origins.commit(claim, in_hand.page)
                 if self.neardup.dropped:
                     self.neardup.dropped.write(item, document.url, verdict)
                 self._shown += 1
