@@ -29,7 +29,7 @@ def neardup(server: Server) -> Iterator[NearDup]:
     crawler = get_crawler(settings_dict={"NEARDUP_STORE": server.address})
     crawler.spider = DefaultSpider.from_crawler(crawler)
     neardup = NearDup.from_crawler(crawler)
-    neardup.part(ItemOrigins).connect()
+    neardup.component(ItemOrigins).connect()
     yield neardup
     asyncio.run(neardup.engine_stopped())
 
@@ -95,7 +95,7 @@ class Told(Adviser):
 
 def passes(neardup: NearDup, document: Document) -> None:
     """Have an item pass that the store could not judge."""
-    neardup.part(ItemOrigins).take({}).late = document
+    neardup.component(ItemOrigins).take({}).late = document
     neardup.crawler.signals.send_catch_log(signals.item_scraped, item={}, response=None)
 
 
