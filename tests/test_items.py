@@ -17,6 +17,7 @@ import scrapy
 from helpers import text
 from pydantic import BaseModel
 
+from scrapy_neardup import Deduplicator
 from scrapy_neardup.document import Tree
 from scrapy_neardup.facts import Clock, agree, are_strongly_equal, has_strong, name_of, pack, string_fact
 from scrapy_neardup.items import Fetch, Record, item_document
@@ -457,6 +458,20 @@ def test_a_record_without_text_is_a_document_if_it_says_two_things_at_a_url(
 # Several items of a page
 
 SEVERAL = Fetch((URL,), place=URL)
+
+
+def test_items_of_a_host_that_repeat_one_of_another_host_are_told_apart_by_their_facts() -> None:
+    ads = [("b", "Truro"), ("a", "Leeds"), ("a", "York"), ("a", "Bath"), ("a", "Leeds"), ("c", "York"), ("c", "Ely")]
+    statuses = []
+    with Deduplicator.open() as dedup:
+        for host, city in ads:
+            ad = {"url": f"http://{host}.example/{city}", "title": "Nurse", "city": city, "text": text(1)}
+            document = item_document(ad, Config())
+            assert document
+            claim = dedup.claim(document)
+            claim.commit()
+            statuses.append(claim.verdict.status)
+    assert statuses == ["unique", "duplicate", "unique", "unique", "duplicate", "duplicate", "unique"]
 
 
 def test_several_items_of_a_page_are_named_by_what_they_say() -> None:

@@ -172,6 +172,7 @@ class Preference:
 logger = logging.getLogger(__name__)
 
 MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a large family of similar texts has more
+MOST_COPIED = 10_000  # the maximum number of originals whose copies' facts are remembered
 URL = "url"  # the name of the detector for a candidate that the document's own URL returned before
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
@@ -197,13 +198,18 @@ class Matcher:
         self._has_siblings = False  # of the last judged document
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
+        self._copies: dict[tuple[str, str], dict[tuple[str | None, str], bytes]] = {}
+        """The facts of copies by their URL and label, by the host of the copies and their original."""
 
     def learn(self, signature: Signature, match: Match | None) -> None:
         """Remember a new document, or a copy that may hide a form, to recognise siblings among later documents."""
         if match is None:
             self._siblings.learn(signature)
-        else:
-            self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
+            return
+        self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
+        if signature.facts and len(self._copies) < MOST_COPIED:
+            copies = self._copies.setdefault((host(signature.url or ""), match.signature.id), {})
+            copies[signature.url, signature.label] = signature.facts
 
     def forget(self, signature: Signature) -> None:
         """Forget a document whose place another one took, so that it shows no form."""
@@ -270,10 +276,22 @@ class Matcher:
             if self._why_apart(document, earlier, pair):
                 self._has_siblings = True
                 self._note_apart(signature, earlier)
-            elif not told_apart or agree_in(
-                told_apart.get(host(earlier.url or ""), ()), signature.facts, earlier.facts
-            ):
+            elif self._may_be_record(signature, earlier, told_apart):
                 yield match
+
+    def _may_be_record(self, later: Signature, earlier: Signature, told_apart: Mapping[str, Names]) -> bool:
+        """Return whether a document may be the same record as an earlier one, as far as the facts of others tell.
+
+        It is another one if so far only records of its host with other facts repeated the earlier one. Of ten ads of a
+        host that repeat one ad of another host, the first is lost thus, and not all.
+        """
+        copies = self._copies.get((host(later.url or ""), earlier.id), {})
+        if later.facts and copies and (later.url, later.label) not in copies:
+            counters = self._store.counters.of(later.url)
+            if not any(agree(later.facts, facts, counters) for facts in copies.values()):
+                return False
+        names = told_apart.get(host(earlier.url or ""))
+        return not names or agree_in(names, later.facts, earlier.facts)
 
     def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, Names]:
         """Return the facts that tell the records of each other site apart, of those that resemble a document.

@@ -229,11 +229,11 @@ class _Page:
         first, end = self._main_part()
         said, heading = self._said, self.lines.heading
         most = max(said[end] - said[first] - _FRAME, (said[end] - said[first]) * _MOST)
-        if first <= heading < end and said[end] - said[first] == said[heading + 1] - said[heading]:
-            said = [0, *accumulate(self.lines.letters)]  # only a heading: with the short links beside it, its contents
-            most = said[heading + 1] - said[heading] + 1
-        inside = (each for each in self.lines.elements if first <= each[0] <= heading < each[1] <= end)
-        return range(*next((each for each in inside if said[each[1]] - said[each[0]] >= most), (first, end)))
+        inside = [each for each in self.lines.elements if first <= each[0] <= heading < each[1] <= end]
+        chosen = next((each for each in inside if said[each[1]] - said[each[0]] >= most), (first, end))
+        if chosen == (heading, heading + 1):  # nothing but a heading: what is beside it are its contents, short links
+            chosen = next((each for each in inside if each != chosen), (first, end))
+        return range(*chosen)
 
     def _said_once(self, chosen: Sequence[int]) -> Sequence[int]:
         """Leave out lines that say again what a line before them says, if there are many: a page for two screens."""
