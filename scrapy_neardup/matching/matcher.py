@@ -207,8 +207,9 @@ class Matcher:
             self._siblings.learn(signature)
             return
         self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
-        if signature.facts and len(self._copies) < MOST_COPIED:
-            copies = self._copies.setdefault((host(signature.url or ""), match.signature.id), {})
+        name = host(signature.url or "")
+        if name and signature.facts and len(self._copies) < MOST_COPIED:
+            copies = self._copies.setdefault((name, match.signature.id), {})
             copies[signature.url, signature.label] = signature.facts
 
     def forget(self, signature: Signature) -> None:
