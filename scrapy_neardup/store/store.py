@@ -208,21 +208,9 @@ class Store:
     # Changes
 
     def entry(self, signature: Signature) -> Entry:
-        """Return the entry that stores a document in the back end. A new document gets its id, and may be a sample."""
-        if not signature.id:
-            signature.id = self.session.next_id()
-            signature.sample = self._takes_sample(signature)
+        """Return the entry that stores a document in the back end. If the document has no id, set a new one."""
+        signature.id = signature.id or self.session.next_id()
         return Entry(f"{DOCUMENT}/{signature.id}", signature, *records.postings(signature))
-
-    def _takes_sample(self, signature: Signature) -> bool:
-        """Return whether a new document is to be a sample of its host. The more a host has, the fewer become some."""
-        name = host(signature.url or "")
-        if not name or hash_text(signature.id) % (1 << self._samples[name] // PAGES):
-            return False
-        if len(self._samples) >= HOSTS:
-            self._samples.clear()
-        self._samples[name] += 1
-        return True
 
     def add(self, signature: Signature) -> None:
         """Hold a new document as pending, without looking for copies."""
@@ -242,9 +230,20 @@ class Store:
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
         if entry := self.pending.pop(signature, None):
-            self.urls.record(visit, entry)
+            self.urls.record(visit, self._sampled(signature, entry))
             signature.shrink()
             self._note(visit)
+
+    def _sampled(self, signature: Signature, entry: Entry) -> Entry:
+        """Make a new document a sample of its host, or leave it out by chance. Return the entry to write."""
+        name = host(signature.url or "")
+        if not name or hash_text(signature.id) % (1 << self._samples[name] // PAGES):
+            return entry
+        if len(self._samples) >= HOSTS:
+            self._samples.clear()
+        self._samples[name] += 1
+        signature.sample = True
+        return entry._replace(keys=entry.keys + array("Q", [records.index_key("host", name)]))
 
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all its visits."""
@@ -321,8 +320,8 @@ class Store:
             for row in self._rows(records.index_key("host", name), PAGES):
                 with suppress(StoreError):
                     documents.append(self.held(row))
-        known = {each for each in documents if host(each.url or "") == name and not self._is_gone(each)}
-        return sorted(known - self.pending.keys(), key=_moment)
+        known = (each for each in documents if host(each.url or "") == name and not self._is_gone(each))
+        return sorted(known, key=_moment)
 
     def _rows(self, key: int, most: int) -> list[Row]:
         """Return the newest rows of committed documents that the index has for a key."""

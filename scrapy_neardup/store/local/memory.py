@@ -22,8 +22,8 @@ class MemoryBackend:
         self.index = RowIndex()
         self._rows: dict[str, Record | None] = {}
         """Records by key. None stands for a deleted row that may still be in the file of a derived back end."""
-        self._pending: set[str] = set()
-        """The keys of the pending documents, which the index finds already."""
+        self._pending: dict[str, int] = {}
+        """The number of index keys of each pending document, by its key."""
         self._runs = {code(""): ""}
         """The runs by code."""
         self._written = 0
@@ -82,11 +82,11 @@ class MemoryBackend:
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
         self._put(entry)
-        self._pending.add(entry.key)
+        self._pending[entry.key] = len(entry.keys)
         return True
 
     def release(self, entry: Entry) -> None:
-        self._pending.discard(entry.key)
+        self._pending.pop(entry.key, None)
         self._rows.pop(entry.key, None)
         self.index.remove(place(entry.key))
 
@@ -100,9 +100,9 @@ class MemoryBackend:
 
     def _put(self, entry: Entry) -> None:
         key, record, keys, simhash, keeps_place = entry
-        if key in self._pending:
-            self._pending.remove(key)
-        elif (keys or simhash is not None) and not keeps_place:
+        if (known := self._pending.pop(key, None)) is not None:
+            keys, simhash = keys[known:], None
+        if (keys or simhash is not None) and not keeps_place:
             self.index.add(place(key), keys, simhash)
         self._rows[key] = record
 
