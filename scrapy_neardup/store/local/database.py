@@ -123,6 +123,8 @@ def check_file(path: Path, writes: bool) -> None:
         raise StoreError(f"{name} can't be opened: {getattr(error, 'strerror', error)}") from error
     if not path.is_file():
         raise StoreError(f"{name} is a directory, or no file; allowed is the path of a file")
+    if not os.access(path, os.R_OK):
+        raise StoreError(f"{name} can't be read: this user has no permission to")
     if writes and not os.access(path, os.W_OK):  # SQLite would leave files beside it that its owner can't write
         raise StoreError(f"{name} can't be written: this user may not write it, or its file system is read-only")
     if 0 < size < _LEAST_BYTES:  # SQLite treats a file of one byte as empty
