@@ -172,7 +172,7 @@ class Preference:
 logger = logging.getLogger(__name__)
 
 MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a large family of similar texts has more
-MOST_COPIED = 10_000  # the maximum number of originals whose copies' facts are remembered
+MOST_COPIED = 10_000  # the maximum number of originals whose first copies are remembered
 URL = "url"  # the name of the detector for a candidate that the document's own URL returned before
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
@@ -198,8 +198,8 @@ class Matcher:
         self._has_siblings = False  # of the last judged document
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
-        self._copies: dict[tuple[str, str], dict[tuple[str | None, str], bytes]] = {}
-        """The facts of copies by their URL and label, by the host of the copies and their original."""
+        self._copies: dict[tuple[str, str], Signature] = {}
+        """The first copy with facts, by its host and its original."""
 
     def learn(self, signature: Signature, match: Match | None) -> None:
         """Remember a new document, or a copy that may hide a form, to recognise siblings among later documents."""
@@ -209,8 +209,7 @@ class Matcher:
         self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
         name = host(signature.url or "")
         if name and signature.facts and len(self._copies) < MOST_COPIED:
-            copies = self._copies.setdefault((name, match.signature.id), {})
-            copies[signature.url, signature.label] = signature.facts
+            self._copies.setdefault((name, match.signature.id), signature)
 
     def forget(self, signature: Signature) -> None:
         """Forget a document whose place another one took, so that it shows no form."""
@@ -283,14 +282,13 @@ class Matcher:
     def _may_be_record(self, later: Signature, earlier: Signature, told_apart: Mapping[str, Names]) -> bool:
         """Return whether a document may be the same record as an earlier one, as far as the facts of others tell.
 
-        It is another one if so far only records of its host with other facts repeated the earlier one. Of ten ads of a
+        It is another one if the first record of its host that repeated the earlier one has other facts. Of ten ads of a
         host that repeat one ad of another host, the first is lost thus, and not all.
         """
-        copies = self._copies.get((host(later.url or ""), earlier.id), {})
-        if later.facts and copies and (later.url, later.label) not in copies:
-            counters = self._store.counters.of(later.url)
-            if not any(agree(later.facts, facts, counters) for facts in copies.values()):
-                return False
+        copy = self._copies.get((host(later.url or ""), earlier.id))
+        is_other = later.facts and copy and (later.url, later.label) != (copy.url, copy.label)
+        if copy and is_other and not agree(later.facts, copy.facts, self._store.counters.of(later.url)):
+            return False
         names = told_apart.get(host(earlier.url or ""))
         return not names or agree_in(names, later.facts, earlier.facts)
 
