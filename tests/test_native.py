@@ -147,9 +147,11 @@ def test_figures_are_sampled_by_value() -> None:
 
 
 @settings(deadline=None)
-@given(st.binary(max_size=512), st.binary(max_size=512))
-def test_overlap_of_any_codes(one: bytes, other: bytes) -> None:
-    assert_equal(overlap, one.ljust(512, b"\0"), other.ljust(512, b"\0"))
+@given(st.lists(st.binary(max_size=512), min_size=2, max_size=5), st.integers(0, 512))
+def test_overlap_of_any_codes(some: list[bytes], shared: int) -> None:
+    """The first `shared` codes of all but the second sketch are equal, so they are form."""
+    one, other, *others = (each.ljust(512, b"\0") for each in some)
+    assert_equal(overlap, one, other, b"".join(one[:shared] + each[shared:] for each in others))
 
 
 def test_other_threads_run_while_records_are_made() -> None:
@@ -196,7 +198,9 @@ HAN = 0x9FD5 - 0x4E00 + 1
 WORDS = bytes(8 * (HAN + 2**9))
 MODEL = bytes(8 * (4 + 16 + 4 * HAN))
 BAD: list[tuple[str, tuple[Any, ...]]] = [
-    ("overlap", (ROWS, ROWS[:-1])),
+    ("overlap", (bytes(512), ROWS, b"")),
+    ("overlap", (ROWS, bytes(512), b"")),
+    ("overlap", (bytes(512), bytes(512), ROWS)),
     ("find", (ROWS, ROWS, [[b"", 1, None, 0]], 1)),
     ("sign", ([], ROWS[:-1], STARTS, 0, 0)),
     ("sign", ([], ROWS, STARTS[:-4], 0, 0)),
@@ -230,7 +234,7 @@ def test_what_does_not_fit_is_refused(name: str, given: tuple[Any, ...]) -> None
 @pytest.mark.parametrize("given", ["text", None, 3])
 def test_what_is_no_memory_is_refused(given: Any) -> None:
     with pytest.raises(TypeError):
-        compiled.overlap(given, given)  # type: ignore[union-attr]
+        compiled.overlap(given, given, b"")  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -280,6 +280,8 @@ def _value(name: str, key: int) -> int:
 class Overlap(NamedTuple):
     """The result of comparing the codes of two sketches, as numbers of bins."""
 
+    first: int
+    """The number of bins that have a code in the first sketch."""
     any: int
     """The number of bins that have a code in at least one sketch."""
     both: int
@@ -293,13 +295,17 @@ class Overlap(NamedTuple):
         return max(0.0, self.equal - (self.both - self.equal) * _CHANCE / (1 - _CHANCE))
 
 
-def overlap(a: bytes, b: bytes) -> Overlap:
-    """Compare two sketches by their `codes`."""
+def overlap(a: bytes, b: bytes, others: bytes = b"") -> Overlap:
+    """Compare two sketches by their `codes`, without those that one of the `others` has in the same bin.
+
+    Raise ValueError unless each sketch has `BINS` codes.
+    """
     if native.compiled:
-        return Overlap(*native.compiled.overlap(a, b))
-    x, y = np.frombuffer(a, np.uint8), np.frombuffer(b, np.uint8)
+        return Overlap(*native.compiled.overlap(a, b, others))
+    form = np.frombuffer(others, np.uint8).reshape(-1, BINS)
+    x, y = (codes * (form != codes).all(axis=0) for codes in (np.frombuffer(each, np.uint8) for each in (a, b)))
     both = (x > 0) & (y > 0)
-    return Overlap(*(int(np.count_nonzero(each)) for each in (x | y, both, both & (x == y))))
+    return Overlap(*(int(np.count_nonzero(each)) for each in (x, x | y, both, both & (x == y))))
 
 
 def resemblance(a: Sketch, b: Sketch) -> float:

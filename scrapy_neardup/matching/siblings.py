@@ -27,7 +27,7 @@ import numpy.typing as npt
 from ..document import Document
 from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
 from ..fingerprints.hashes import minima, places, shingle_hashes
-from ..fingerprints.record import BINS, WIDTH, Codes, Sketch, missing_figures, overlap, resemblance
+from ..fingerprints.record import BINS, WIDTH, Codes, Overlap, Sketch, missing_figures, overlap, resemblance
 from ..signature import Signature
 from ..text.main_text import squeeze
 from ..text.tokens import marks, tokenize
@@ -292,12 +292,6 @@ class Pair:
         own, text = _place(self._earlier), self._earlier.head.codes
         return [place != own and codes != text for place, codes in self._page.others.items()]
 
-    @cached_property
-    def _others(self) -> Codes:
-        """The codes of the other pages that count, one row for each."""
-        codes = compress(self._page.others.values(), self._counts)
-        return np.frombuffer(b"".join(codes), np.uint8).reshape(-1, BINS)
-
     def _lacks_subject(self) -> bool:
         """Return whether the earlier text lacks most of the shingles around the words that only this title has.
 
@@ -319,20 +313,19 @@ class Pair:
     @cached_property
     def own_resemblance(self) -> float:
         """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not."""
-        found = overlap(*self._own)
-        return found.shared / found.any if found.any else float(self._is_equal)
+        return self._own.shared / self._own.any if self._own.any else float(self._is_equal)
 
     @property
     def form(self) -> float:
         """The share of the later page's shingles that are form."""
-        return 1 - (BINS - self._own[0].count(0)) / max(1, BINS - self._later.head.codes.count(0))
+        codes = self._later.head.codes
+        return 1 - self._own.first / max(1, overlap(codes, codes).first)
 
     @cached_property
-    def _own(self) -> tuple[bytes, bytes]:
-        """The codes of the own texts of the later and the earlier page, with 0 in the bins of form."""
-        ours, theirs = self._page.codes, self._earlier_codes
-        is_ours, is_theirs = (self._others != ours).all(axis=0), (self._others != theirs).all(axis=0)
-        return (ours * is_ours).tobytes(), (theirs * is_theirs).tobytes()
+    def _own(self) -> Overlap:
+        """The overlap of the own texts of the later and the earlier page: without form."""
+        others = b"".join(compress(self._page.others.values(), self._counts))
+        return overlap(self._later.head.codes, self._earlier.head.codes, others)
 
     def _passages(self) -> npt.NDArray[np.intp]:
         """Return the lengths, in words, of the passages of the later text that the earlier text lacks."""

@@ -396,19 +396,33 @@ static PyObject *sign(PyObject *module, PyObject *args)
     return made;
 }
 
-/* record.overlap: overlap(a, b) */
-static PyObject *overlap(PyObject *module, PyObject *args)
+/* Copy codes, with 0 for each that another sketch has at its place. */
+static void keep_own(unsigned char *own, const unsigned char *codes, const unsigned char *others, Py_ssize_t size)
 {
-    const unsigned char *a, *b;
-    Py_ssize_t size, other;
-    int any = 0, both = 0, equal = 0;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y#y#", &a, &size, &b, &other) || (size != other && !fail("two sketches differ in length")))
+    memcpy(own, codes, BINS);
+    for (; size >= BINS; size -= BINS, others += BINS)
+        for (int i = 0; i < BINS; i++)
+            own[i] = others[i] == codes[i] ? 0 : own[i];
+}
+
+/* record.overlap: overlap(a, b, others) */
+static PyObject *overlap(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const unsigned char *a, *b, *others;
+    unsigned char first[BINS], second[BINS];
+    Py_ssize_t size, other, all;
+    int one = 0, any = 0, both = 0, equal = 0;
+    if (!PyArg_ParseTuple(args, "y#y#y#", &a, &size, &b, &other, &others, &all))
         return NULL;
-    for (Py_ssize_t i = 0; i < size; i++) {
-        any += (a[i] | b[i]) != 0;
-        both += (a[i] != 0) & (b[i] != 0);
-        equal += (a[i] != 0) & (a[i] == b[i]);
+    if ((size != BINS || other != BINS || all % BINS) && !fail("a sketch has another number of codes"))
+        return NULL;
+    keep_own(first, a, others, all);
+    keep_own(second, b, others, all);
+    for (int i = 0; i < BINS; i++) {
+        one += first[i] != 0;
+        any += (first[i] | second[i]) != 0;
+        both += (first[i] != 0) & (second[i] != 0);
+        equal += (first[i] != 0) & (first[i] == second[i]);
     }
-    return Py_BuildValue("iii", any, both, equal);
+    return Py_BuildValue("iiii", one, any, both, equal);
 }
