@@ -22,7 +22,6 @@ from .mirrors import Deliveries
 from .settings import Config
 from .signature import TITLE, Evidence, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
-from .store.records import run_of
 from .text.urls import canonical_url
 from .verdict import UNIQUE, Match, Verdict, named
 
@@ -259,7 +258,7 @@ class Deduplicator:
             return False
         # Another spider may have other fields.
         has_same_fields = names_in(last.facts) == names_in(signature.facts)
-        return has_same_fields or self.store.session.is_of_writer(run_of(link.at))
+        return has_same_fields or self.store.session.is_of_writer(link.at)
 
     def settle(self, claim: Claim) -> None:
         """Record the outcome of a claim. The claim calls this once."""

@@ -159,7 +159,7 @@ class Mirrors:
         self._deliveries = deliveries
         self._clock = clock
         # Ids of documents. They stay placeholders, although their URLs get other documents in the course of a run.
-        self._placeholders: set[str] = set()
+        self._placeholders: set[int] = set()
 
     # Before the fetch
 

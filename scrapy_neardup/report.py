@@ -30,7 +30,7 @@ from .matching.matcher import compare
 from .signature import Signature, Visit
 from .stats import CHANGES, plural, sized
 from .store import Store
-from .store.records import Run, run_of
+from .store.records import Run
 from .store.visits import former
 from .text.urls import canonical_url, named_site, site
 from .verdict import named
@@ -72,8 +72,8 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
     visits, kinds = _Visits(store, run), kinds_of(run)
     for visit in visits.changed:
         if before := former(visit):
-            yield _changed(store, visit, before.target or "")
-        elif visit.target in visits.own and run_of(visit.target or "") == run.id and not visit.is_copy:
+            yield _changed(store, visit, before.target or 0)
+        elif visit.target in visits.own and store.session.run_at(visit.target or 0) == run.id and not visit.is_copy:
             yield Change("new", visit.url)
     if "moved" in kinds:
         yield from visits.moved()
@@ -89,9 +89,9 @@ def _previous(store: Store, run: Run) -> float:
     return max((started for started in full if started < run.started), default=float("inf"))
 
 
-def _changed(store: Store, visit: Visit, before: str) -> Change:
+def _changed(store: Store, visit: Visit, before: int) -> Change:
     """Return the change of a URL that returned the document with the id `before` at its previous visit."""
-    document, earlier = store.document(visit.target or ""), store.document(before)
+    document, earlier = store.document(visit.target or 0), store.document(before)
     found = compare(document.sketch, earlier.sketch).resemblance if document and earlier else None
     return Change("changed", visit.url, resemblance=found and round(found, 4))
 
@@ -110,7 +110,7 @@ def in_words(counts: Mapping[str, int]) -> str:
 class _Item(NamedTuple):
     """One of several items of a page, which has no visit of its own."""
 
-    id: str
+    id: int
     name: str
     seen: float
     """The last delivery before the run."""
@@ -122,19 +122,19 @@ class _Visits:
     def __init__(self, store: Store, run: Run) -> None:
         self.changed: list[Visit] = []
         """The URLs that the run saw for the first time, or with another document than before."""
-        self.delivered: set[str] = set()
+        self.delivered: set[int] = set()
         """The ids of the documents that any URL returned since the run began."""
-        self.kept: set[str] = set()
+        self.kept: set[int] = set()
         """The ids of those that a URL returned before too."""
-        self.earlier: dict[str, Visit] = {}
+        self.earlier: dict[int, Visit] = {}
         """The last visit by this spider before the run, by the id of the document."""
-        self.own: set[str] = set()
+        self.own: set[int] = set()
         """The ids of the documents that their own URL returned last."""
         self.new_items: list[_Item] = []
         """The items of pages with several items that the run added."""
         self._items: list[_Item] = []
         """Those that earlier runs of this spider added."""
-        self._delivered_before: dict[str, float] = {}
+        self._delivered_before: dict[int, float] = {}
         self._run, self._store = run, store
         self._writers = {each.id: each.writer for each in store.runs()}
         for visit in store.urls.all():
@@ -146,7 +146,7 @@ class _Visits:
 
     def _read_item(self, document: Signature) -> None:
         item = _Item(document.id, named(document.url, document.label), document.first_seen)
-        added_by = run_of(document.id)
+        added_by = self._store.session.run_at(document.id)
         if added_by == self._run.id:
             self.new_items.append(item)
         elif self._writers.get(added_by) == self._run.writer:
@@ -163,7 +163,7 @@ class _Visits:
             return
         if visit.url == document.url and not visit.is_copy:
             self.own.add(id)
-        added_by, before = run_of(visit.at), former(visit)
+        added_by, before = self._store.session.run_at(visit.at), former(visit)
         if is_seen and added_by == self._run.id and not (before and before.target == id):
             self.changed.append(visit)
         elif is_seen:
@@ -183,7 +183,7 @@ class _Visits:
         """
         settled = set(self.kept)
         for visit in sorted(self.changed, key=attrgetter("seen")):
-            id = visit.target or ""
+            id = visit.target or 0
             if former(visit) is None and id in self.earlier and id not in settled:
                 settled.add(id)
                 last = self.earlier[id]

@@ -32,9 +32,9 @@ class Signature(_Weak):
     """At most `TITLE` characters."""
     label: str = ""
     """Words that name the record among others of its page; "" if it is alone there."""
-    id: str = ""
-    """`RUN/NUMBER`; "" until a store holds it."""
-    count: Callable[[str], int] | None = None
+    id: int = 0
+    """The key of its row, which tells its run and its number there; 0 until a store holds it."""
+    count: Callable[[int], int] | None = None
     """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
     sample: bool = False
     """True if it is one of the documents by which the store knows the pages of its host. Set by the store."""
@@ -132,10 +132,10 @@ class Visit:
     """False if the URL may return other content at the next fetch. Then it is never skipped for this document."""
     name: str = ""
     """The name by which the visit is found, if that is no URL: a kind and what follows (see `store/visits.py`)."""
-    target: str | None = None
+    target: int | None = None
     """The id of the document; set by the store."""
-    at: str = ""
-    """`RUN/NUMBER`, the run that first saw this state, and a number of its own there; set by the store."""
+    at: int = 0
+    """An id of the run that first saw this state; set by the store."""
     before: Visit | None = None
     """The state before that run, without its document; set by the store."""
 

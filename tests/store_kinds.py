@@ -17,7 +17,6 @@ from scrapy_neardup import Deduplicator
 from scrapy_neardup.detectors import Detector
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store, is_server, open_store
-from scrapy_neardup.store.local.database import key_in, runs_in
 from scrapy_neardup.store.redis.connection import code
 from scrapy_neardup.store.transfer import Imported, export_rows, import_rows
 
@@ -107,8 +106,7 @@ class Place:
         if self.is_on_server:
             return {key: self.tell("DUMP", key) for key in self.tell("KEYS", "*")}
         with closing(sqlite3.connect(self.address)) as connection:
-            runs = runs_in(connection, "neardup")
-            return {key_in(key, runs): value for key, value in connection.execute("SELECT key, value FROM neardup")}
+            return dict(connection.execute("SELECT key, value FROM neardup"))
 
     def exported(self, name: str = "") -> list[dict[str, Any]]:
         with export_rows(self.address, name) as rows:

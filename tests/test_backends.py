@@ -20,7 +20,7 @@ from scrapy_neardup.store import records
 from scrapy_neardup.store.interface import Backend, Entry, Found, Question, Row, StoreError
 from scrapy_neardup.store.local.memory import MemoryBackend
 from scrapy_neardup.store.local.sqlite import SqliteBackend
-from scrapy_neardup.store.records import HostNews, Run, id_of, index_key, kind_of, postings, visit_key
+from scrapy_neardup.store.records import HostNews, Key, Run, code, id_of, index_key, kind_of, postings, visit_key
 from scrapy_neardup.store.redis.backend import RedisBackend
 
 RUN = "run"
@@ -83,13 +83,13 @@ SKETCH = Sketch(3, 1, 0, bytes(BINS), b"")
 def document(number: int, *values: int, simhash: int | None = None, run: str = RUN, title: str = "") -> Entry:
     """Return a document with these fingerprints."""
     prints = {"shingle": values, "simhash": () if simhash is None else (simhash,)}
-    key = row_key("document", run, number)
-    made = built(f"http://a.example/{number}", prints, SKETCH, 1.5, title=title, id=id_of(key))
-    return Entry(key, made, *postings(made))
+    made = built(f"http://a.example/{number}", prints, SKETCH, 1.5, title=title, id=id_at(number, run))
+    return Entry(made.id, made, *postings(made))
 
 
-def row_key(kind: str, run: str, number: int) -> str:
-    return f"{kind}/{run}/{number:06x}"
+def id_at(number: int, run: str = RUN) -> int:
+    """Return the id of a row, by its number in a run."""
+    return id_of(code(run), number)
 
 
 def key_of(value: int) -> int:
@@ -98,9 +98,9 @@ def key_of(value: int) -> int:
     return key
 
 
-def link(number: int, target: str, run: str = RUN) -> Entry:
+def link(number: int, target: int, run: str = RUN) -> Entry:
     """Return a mirror of a document."""
-    made = Visit(f"http://b.example/{number}", None, True, 2.5, 10, target=target, at=f"{run}/{number:06x}")
+    made = Visit(f"http://b.example/{number}", None, True, 2.5, 10, target=target, at=id_at(number, run))
     return Entry(visit_key(made.url), made, *postings(made))
 
 
@@ -108,23 +108,23 @@ def loaded(row: Row) -> Any:
     return records.load(row.key, row.value) if isinstance(row.value, bytes) else row.value
 
 
-def keys_of(rows: Iterable[Row]) -> list[str]:
+def keys_of(rows: Iterable[Row]) -> list[Key]:
     return [row.key for row in rows]
 
 
-def of(*entries: Entry) -> list[str]:
+def of(*entries: Entry) -> list[Key]:
     return [entry.key for entry in entries]
 
 
-def find(backend: Backend, value: int, most: int = NEWEST) -> list[str]:
+def find(backend: Backend, value: int, most: int = NEWEST) -> list[Key]:
     return found_by(backend, key_of(value), most)
 
 
-def found_by(backend: Backend, key: int, most: int = NEWEST) -> list[str]:
+def found_by(backend: Backend, key: int, most: int = NEWEST) -> list[Key]:
     return keys_of(backend.find([Question(array("Q", [key]), most)])[0].rows.get(key, []))
 
 
-def near(backend: Backend, simhash: int, distance: int) -> list[str]:
+def near(backend: Backend, simhash: int, distance: int) -> list[Key]:
     return keys_of(backend.find([Question(array("Q"), 0, simhash, distance)])[0].near)
 
 
@@ -139,8 +139,8 @@ def claim(backend: Backend, entry: Entry) -> Found:
 
 def test_rows_of_all_kinds_are_got_and_scanned(place: Place) -> None:
     backend = place.begun()
-    news = Entry(row_key("host", RUN, 3), HostNews([(1, 2)], {"a.example": 1.0}))
-    some = [document(1, 11, title="One"), link(2, f"{RUN}/000001"), news]
+    news = Entry(f"host/{id_at(3):016x}", HostNews([(1, 2)], {"a.example": 1.0}))
+    some = [document(1, 11, title="One"), link(2, id_at(1)), news]
     named = [Entry(f"run/{RUN}", Run(RUN, 5.0)), Entry("meta/made", {"format": 6})]
     backend.write([*some, *named])
     for entry in (*some, *named):
@@ -149,12 +149,9 @@ def test_rows_of_all_kinds_are_got_and_scanned(place: Place) -> None:
         assert not row.is_pending
         assert keys_of(backend.scan(kind_of(entry.key))) == [entry.key]
     assert loaded(backend.get([some[0].key])[0]).title == "One"
-    assert loaded(backend.get([some[1].key])[0]).target == f"{RUN}/000001"
+    assert loaded(backend.get([some[1].key])[0]).target == id_at(1)
     assert loaded(backend.get([named[0].key])[0]) == Run(RUN, 5.0)
-    assert (
-        backend.get(["document/run/0000ff", "document/other/000001", visit_key("other"), "run/other", "meta/other"])
-        == []
-    )
+    assert backend.get([id_at(255), id_at(1, "other"), visit_key("other"), "run/other", "meta/other"]) == []
 
 
 def test_deleted_rows_are_neither_got_nor_found(place: Place) -> None:
@@ -280,7 +277,7 @@ def test_row_that_is_replaced(place: Place) -> None:
         new = document(1, 11, simhash=3, title=f"{keeps}")
         backend.write([new._replace(keeps_place=keeps)])
         assert loaded(backend.get([new.key])[0]).title == f"{keeps}"
-        assert set(find(backend, 11)) == {"document/run/000001", "document/run/000002"}
+        assert set(find(backend, 11)) == {id_at(1), id_at(2)}
         assert set(near(backend, 3, 0)) == {new.key}
     backend.write([document(1, 11, 12, simhash=3)])
     assert find(backend, 12) == [new.key]
@@ -348,7 +345,7 @@ def test_near_documents_do_not_keep_one_from_being_held(place: Place) -> None:
     backend = place.begun()
     backend.write([document(1, 11, simhash=6)])
     found = claim(backend, document(2, 12, simhash=7))
-    assert (found.is_held, keys_of(found.near)) == (True, ["document/run/000001"])
+    assert (found.is_held, keys_of(found.near)) == (True, [id_at(1)])
 
 
 @on_servers
@@ -379,18 +376,18 @@ def test_run_is_held_by_one(place: Place) -> None:
 def test_news_of_other_processes(place: Place) -> None:
     one, two = place.begun("a"), place.begun("b")
     read_all(two)
-    news = Entry(row_key("host", "a", 1), HostNews([], {"a.example": 1.0}))
+    news = Entry(f"host/{id_at(1, 'a'):016x}", HostNews([], {"a.example": 1.0}))
     one.write([Entry("run/a", Run("a", 6.0)), news, document(2, 11, run="a")])
     one.flush(wait=True)
     told = read_all(two)
     assert {"run/a", news.key} <= set(told)
     assert loaded(told[news.key]).met == {"a.example": 1.0}
-    assert find(two, 11) == ["document/a/000002"]
+    assert find(two, 11) == [id_at(2, "a")]
     assert not {"run/a", news.key} & set(read_all(two))
 
 
-def read_all(backend: Backend) -> dict[str, Row]:
-    told: dict[str, Row] = {}
+def read_all(backend: Backend) -> dict[Key, Row]:
+    told: dict[Key, Row] = {}
     more = True
     while more:
         rows, more = backend.news()

@@ -11,7 +11,7 @@ import pytest
 from helpers import until
 from redis_server import Server
 from tcp_proxy import TcpProxy
-from test_backends import claim, document, find, key_of, keys_of, near, of
+from test_backends import claim, document, find, id_at, key_of, keys_of, near, of
 
 from scrapy_neardup.store.interface import Entry, StoreError
 from scrapy_neardup.store.records import Run
@@ -106,7 +106,7 @@ def test_scripts_that_are_forgotten(server: Server, open_at: Opens) -> None:
     backend = open_at(server.address)
     server.tell("SCRIPT", "FLUSH")
     backend.write([document(1, 11)])
-    assert find(backend, 11) == ["document/run/000001"]
+    assert find(backend, 11) == [id_at(1)]
 
 
 # Leases
@@ -188,7 +188,7 @@ def test_documents_are_told_to_who_asked(server: Server, open_at: Opens) -> None
         hearing.hears_documents = True
         backend.write([document(2, 12)])
         backend.flush(wait=True)
-        assert keys_of(hearing.news()[0]) == ["document/run/000002"]
+        assert keys_of(hearing.news()[0]) == [id_at(2)]
         assert hearing.news() == ([], False)
 
 
@@ -221,7 +221,7 @@ def test_one_damaged_key_keeps_no_other_row_from_being_written(server: Server, o
     with pytest.raises(StoreError, match="stats --check"):
         backend.flush(wait=True)
     backend.flush(wait=True)
-    assert [find(backend, 10 + n) for n in (1, 3, 4, 5)] == [[f"document/run/00000{n}"] for n in (1, 3, 4, 5)]
+    assert [find(backend, 10 + n) for n in (1, 3, 4, 5)] == [[id_at(n)] for n in (1, 3, 4, 5)]
 
 
 def test_a_damaged_key_costs_a_row_no_other_key(server: Server, open_at: Opens) -> None:

@@ -28,7 +28,7 @@ from scrapy_neardup import Deduplicator, Document, StoreError, row_index
 from scrapy_neardup.store.local import database, stored_index
 from scrapy_neardup.store.local import sqlite as writing
 from scrapy_neardup.store.local.stored_index import LevelFiles
-from scrapy_neardup.store.records import FORMAT, MADE, dump, load
+from scrapy_neardup.store.records import FORMAT, MADE, Key, code, dump, id_of, load
 
 DETECTORS = ["exact", "simhash"]
 
@@ -138,13 +138,13 @@ def test_empty_file_is_a_new_store(path: str) -> None:
     assert urls(path) == expected(1)
 
 
-OTHER = "document/other/000001"
+OTHER = id_of(code("other"), 1)
 
 
-def of_other_version(key: str) -> bytes:
+def of_other_version(key: Key) -> bytes:
     """Return a row that is whole, and that this version can't read."""
     body: bytes = msgpack.packb(["other"])
-    return zlib.crc32(body, zlib.crc32(key.encode())).to_bytes(4, "big") + body
+    return zlib.crc32(body, zlib.crc32(str(key).encode())).to_bytes(4, "big") + body
 
 
 def test_store_of_a_newer_version_is_refused(path: str) -> None:

@@ -21,7 +21,7 @@ from store_kinds import Place, commit, fill_numbered, on_disk
 from scrapy_neardup import row_index
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store.local import database, stored_index
-from scrapy_neardup.store.local.database import stored_key
+from scrapy_neardup.store.records import Key, kind_of
 from scrapy_neardup.store.store import BATCH
 
 PAGE = 16_384
@@ -36,13 +36,13 @@ def place(tmp_path: Path) -> Place:
     return place
 
 
-def change(place: Place, key: str, value: bytes) -> None:
+def change(place: Place, key: Key, value: bytes) -> None:
     with closing(sqlite3.connect(place.address)) as connection, connection:
-        assert connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (value, stored_key(key))).rowcount == 1
+        assert connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (value, key)).rowcount == 1
 
 
-def first_key(place: Place, kind: str) -> str:
-    return next(key for key in place.content() if key.startswith(kind))
+def first_key(place: Place, kind: str) -> Key:
+    return next(key for key in place.content() if kind_of(key) == kind)
 
 
 def refusal(place: Place) -> str:
@@ -76,7 +76,7 @@ def test_batch_is_written_without_being_asked_for(place: Place, monkeypatch: pyt
         for number in range(BATCH + 1):
             store.add(each := signature(f"document-{number}", exact=number))
             store.commit(each)
-        until(lambda: sum(key.startswith("document/") for key in place.content()) > BATCH / 2)
+        until(lambda: sum(kind_of(key) == "document" for key in place.content()) > BATCH / 2)
 
 
 # Read with nothing of ours

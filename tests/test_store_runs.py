@@ -17,7 +17,7 @@ from store_kinds import ROOT, URL, Place, commit, held, on_disk, wait_for
 from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import Selection, StoreError
 from scrapy_neardup.store.interface import Entry
-from scrapy_neardup.store.records import code, postings, run_of, visit_key
+from scrapy_neardup.store.records import code, postings, visit_key
 
 MIRROR = "http://mirror.example/"
 LIVING = """
@@ -247,7 +247,7 @@ def told(place: Place, **options: Any) -> tuple[object, ...]:
             expected = [known.url for known in found if known and known.is_copy and known.signature is document]
             assert (document.repeats, sorted(copies)) == (len(copies), sorted(expected))
         return tuple(
-            known and (known.signature and run_of(known.signature.id), known.is_copy, known.seen) for known in found
+            known and (known.signature and store.run_of(known.signature), known.is_copy, known.seen) for known in found
         )
 
 
@@ -276,7 +276,7 @@ def test_urls_return_what_they_did_before_a_run_that_is_forgotten(place: Place, 
 def test_urls_keep_what_a_run_saw_before_it_was_resumed_and_died(place: Place, before: str) -> None:
     change(place, "job", dies=False)
     store = place.open(run="job")
-    [older] = [each for each in store.signatures() if run_of(each.id) == before]
+    [older] = [each for each in store.signatures() if store.run_of(each) == before]
     for url in (f"{URL}a", MIRROR, f"{MIRROR}new"):
         store.record(link(url, older, seen=4000.0))
     store.record(link(f"{MIRROR}new", None, seen=5000.0))

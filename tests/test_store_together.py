@@ -19,7 +19,7 @@ from helpers import asking, detectors, link, names, signature, talk
 from tiers import slow
 
 from scrapy_neardup.store import Store, StoreError, compact, open_store
-from scrapy_neardup.store.local import database
+from scrapy_neardup.store.local.sqlite import SqliteBackend
 from scrapy_neardup.store.transfer import export_rows
 from scrapy_neardup.store.verification import verify
 
@@ -131,14 +131,14 @@ def test_a_run_that_begins_while_a_store_opens_is_no_damage(tmp_path: Path, monk
             store.add(each := signature(store.run, exact=7))
             store.commit(each)
 
-    def then_another_begins(*arguments: Any, read: Any = database.runs_in) -> Any:
-        found = read(*arguments)
+    def then_another_begins(backend: SqliteBackend, read: Any = SqliteBackend.writers) -> Any:
+        found = read(backend)
         monkeypatch.undo()
         fill()
         return found
 
     fill()
-    monkeypatch.setattr(database, "runs_in", then_another_begins)
+    monkeypatch.setattr(SqliteBackend, "writers", then_another_begins)
     open_store(path, detectors(), run=None).close()
     assert verify(path).read["runs"] == 2
 

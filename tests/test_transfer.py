@@ -20,7 +20,7 @@ from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.hosts import Row
 from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Selection, StoreError
-from scrapy_neardup.store.records import FORMAT, visit_key
+from scrapy_neardup.store.records import FORMAT, code, id_of, number_of, visit_key
 from scrapy_neardup.store.transfer import Imported
 
 
@@ -258,8 +258,8 @@ def test_a_run_that_was_open_ends_as_after_a_kill(
         assert held(store) == expected
         assert bool(store.resolve("http://m.example/list")) == (unclean == "keep")
         [job] = [run for run in store.runs() if run.id == "job"]
-        places = [row.get("at") or row.get("key", "") for row in everything]
-        last = max(int(place.split("/")[1], 16) for place in places if "/" in place)
+        ids = [row.get("at") or row["key"] for row in everything if row["type"] in ("document", "visit")]
+        last = max(map(number_of, ids))
         [sealed] = (row["sealed"] for row in everything if row.get("key") == "job")
         assert job.forgotten == (((sealed + 1, last),) if unclean == "forget" else ())
         assert job.closed
@@ -316,9 +316,10 @@ def changed(place: int, value: int) -> dict[str, Any]:
     return with_record(RECORD[:place] + bytes([value]) + RECORD[place + 1 :])
 
 
+ID = id_of(code("r"), 1)
 DOCUMENT = {
     "type": "document",
-    "key": "r/000001",
+    "key": ID,
     "url": URL,
     "first_seen": 1.0,
     "title": "",
@@ -326,11 +327,11 @@ DOCUMENT = {
     "record": {"base64": b64encode(RECORD).decode()},
     "sample": False,
 }
-VISIT: dict[str, Any] = {"type": "visit", "key": visit_key(URL)[6:], "url": URL, "target": None, "is_copy": False}
-VISIT |= {"seen": 1.0, "size": 0, "firm": True, "evidence": None, "at": "r/000001", "before": None, "name": ""}
+VISIT: dict[str, Any] = {"type": "visit", "key": visit_key(URL), "url": URL, "target": None, "is_copy": False}
+VISIT |= {"seen": 1.0, "size": 0, "firm": True, "evidence": None, "at": ID, "before": None, "name": ""}
 EVIDENCE = ["exact", 3, 0.9, 1.0, 1.0, None]
 TRIAL: list[Any] = [["a", "b"], ["", ""], ["", ""], 1, 0, 1, 1, 0, 1.0, False]
-HOST: dict[str, Any] = {"type": "host", "key": "r/000001", "trials": [], "met": {}, "counters": []}
+HOST: dict[str, Any] = {"type": "host", "key": f"{ID:016x}", "trials": [], "met": {}, "counters": []}
 
 
 def trial(place: int, value: Any) -> dict[str, Any]:
@@ -357,16 +358,19 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({}, "'None'"),
         ({"type": "run", "key": "r"}, "a run without 'started'"),
         ({**RUN, "key": "../r"}, "'../r'"),
-        ({**DOCUMENT, "key": ["r", 1]}, "its key is ['r', 1]; allowed is RUN/NUMBER"),
+        ({**DOCUMENT, "key": ["r", 1]}, "its key is ['r', 1]; allowed is the id of a document or run"),
         ({**DOCUMENT, "key": "r"}, "its key is 'r'"),
-        ({**DOCUMENT, "key": "r/1"}, "its key is 'r/1'"),
-        ({**DOCUMENT, "key": "r/00000A"}, "its key is"),
-        ({**DOCUMENT, "key": "r/000000"}, "its key is"),
-        ({**DOCUMENT, "key": "r/0000001"}, "its key is"),
-        ({**DOCUMENT, "key": f"r/{2**36:x}"}, "its key is"),
-        ({**DOCUMENT, "key": "../r/000001"}, "its key is"),
-        ({**DOCUMENT, "key": "r/x"}, "its key is"),
-        ({**DOCUMENT, "key": "none/000001"}, "of a run that has no row"),
+        ({**DOCUMENT, "key": f"{ID}"}, "its key is"),
+        ({**DOCUMENT, "key": True}, "its key is True"),
+        ({**DOCUMENT, "key": 1.0}, "its key is 1.0"),
+        ({**DOCUMENT, "key": None}, "its key is None"),
+        ({**DOCUMENT, "key": 0}, "its key is 0"),
+        ({**DOCUMENT, "key": -5}, "its key is -5"),
+        ({**DOCUMENT, "key": ID - 1}, "its key is"),
+        ({**DOCUMENT, "key": 2**63 + 1}, "its key is"),
+        ({**DOCUMENT, "key": ID + 2**32}, "of a run that has no row"),
+        ({**HOST, "key": "../r"}, "its key is '../r'"),
+        ({**HOST, "key": ID}, "its key is"),
         ({**DOCUMENT, "url": 5}, "its url is 5; allowed is str | None"),
         ({**DOCUMENT, "title": 5}, "its title is 5; allowed is str"),
         ({**DOCUMENT, "label": 5}, "its label is 5; allowed is str"),
@@ -398,16 +402,16 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**VISIT, "seen": -1.0}, "its seen is -1.0; allowed is float"),
         ({**VISIT, "size": 2**64}, "its size is"),
         ({**VISIT, "key": "r"}, "its key is 'r'"),
-        ({**VISIT, "key": "0" * 16}, "its key is"),
-        ({**VISIT, "key": visit_key("http://other.example/")[6:]}, "its key is not the hash of its URL or name"),
+        ({**VISIT, "key": 2**62}, "its key is"),
+        ({**VISIT, "key": visit_key("http://other.example/")}, "its key is not the hash of its URL or name"),
         ({**VISIT, "name": "item 1: a"}, "its key is not the hash of its URL or name"),
-        ({**VISIT, "at": "r"}, "'r'; allowed is RUN/NUMBER"),
-        ({**VISIT, "at": ""}, "''; allowed is RUN/NUMBER"),
-        ({**VISIT, "at": 7}, "7; allowed is RUN/NUMBER"),
+        ({**VISIT, "at": "r"}, "'r'; allowed is the id of a document"),
+        ({**VISIT, "at": 0}, "0; allowed is the id of a document"),
+        ({**VISIT, "at": -7}, "-7; allowed is the id of a document"),
         ({**VISIT, "before": 7}, "no visit"),
-        ({**VISIT, "before": ["r/000001", -5]}, "its before is"),
-        ({**VISIT, "target": "r"}, "'r'; allowed is RUN/NUMBER"),
-        ({**VISIT, "target": 5}, "5; allowed is RUN/NUMBER"),
+        ({**VISIT, "before": [ID, -5]}, "its before is"),
+        ({**VISIT, "target": "r"}, "'r'; allowed is the id of a document"),
+        ({**VISIT, "target": -5}, "-5; allowed is the id of a document"),
         ({**VISIT, "url": None}, "its url is None; allowed is str"),
         ({**VISIT, "is_copy": 1}, "its is_copy is 1; allowed is bool"),
         ({**HOST, "trials": [[["a"]]]}, "no host"),
@@ -415,7 +419,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         (trial(8, True), "its trials is"),
         (trial(4, 9), "no host: 9"),
         (trial(5, 2**64), "its trials is"),
-        ({"type": "host", "key": "r/000001", "trials": []}, "a host without 'met'"),
+        ({"type": "host", "key": f"{ID:016x}", "trials": []}, "a host without 'met'"),
         ({**HOST, "met": {"a": 1e18}}, "its met is {'a': 1e+18}; allowed is dict[str, float]"),
         ({**HOST, "met": [5]}, "no host"),
         ({**HOST, "counters": [["a.example", 5]]}, "no host"),
@@ -446,10 +450,11 @@ def test_rows_that_are_none(three: Place, row: dict[str, Any], said: str) -> Non
 def test_document_without_url_tells_of_no_visit(three: Place, copy: Place) -> None:
     *before, end = three.exported()
     run = next(row["key"] for row in before if row["type"] == "run")
-    copy.load([*before, {**DOCUMENT, "key": f"{run}/000999", "url": None}, end])
+    id = id_of(code(run), 999)
+    copy.load([*before, {**DOCUMENT, "key": id, "url": None}, end])
     visits = [row["target"] for row in copy.exported() if row["type"] == "visit"]
     assert visits
-    assert f"{run}/000999" not in visits
+    assert id not in visits
 
 
 @pytest.mark.parametrize(

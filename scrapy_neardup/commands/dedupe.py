@@ -113,7 +113,7 @@ class Job:
         self._output = output
         self._report = report
         self._id_field = id_field
-        self._ids: dict[str, Any] = {}
+        self._ids: dict[int, Any] = {}
         """The ids of kept rows by the id of the held document.
 
         It has only rows that repeat a document held before these feeds, and rows with another id than their URL."""

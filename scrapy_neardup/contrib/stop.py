@@ -125,7 +125,7 @@ class Traps(Adviser):
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._copies: LocalCache[tuple[str, str], set[str]] = LocalCache(MOST)
+        self._copies: LocalCache[tuple[str, int], set[str]] = LocalCache(MOST)
         """URLs by directory and document."""
         self._closed: LocalCache[str, bool] = LocalCache(MOST)
 

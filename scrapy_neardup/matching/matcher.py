@@ -198,7 +198,7 @@ class Matcher:
         self._has_siblings = False  # of the last judged document
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
-        self._copies: dict[tuple[str, str], Signature] = {}
+        self._copies: dict[tuple[str, int], Signature] = {}
         """The first copy with facts, by its host and its original."""
 
     def learn(self, signature: Signature, match: Match | None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..fingerprints.record import SIMHASH
 from ..row_index import NEWEST, Equal, Index, Near
 from ..signature import Signature
-from .records import DOCUMENT, Record
+from .records import Key, Record, is_id
 
 if TYPE_CHECKING:
     from ..detectors import Detector
@@ -44,7 +44,7 @@ class Forgotten(NamedTuple):
 class Row(NamedTuple):
     """A row read from the store."""
 
-    key: str
+    key: Key
     value: bytes | Record
     """The encoded record (see `records.dump`), or the record itself if the row is not yet written."""
     is_pending: bool = False
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 class Entry(NamedTuple):
     """A row to write or delete. A written row replaces the row with the same key."""
 
-    key: str
+    key: Key
     record: Record
     keys: array[int] = array("Q")
     """The 64-bit keys by which the index finds the row, with well-mixed bits."""
@@ -105,7 +105,7 @@ class Backend(Protocol):
     hears_documents: bool
     """True if the news of a server are to include new documents, as those of a file always do."""
 
-    def get(self, keys: Iterable[str]) -> list[Row]:
+    def get(self, keys: Iterable[Key]) -> list[Row]:
         """Return the rows that exist under these keys, in any order."""
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
@@ -115,7 +115,7 @@ class Backend(Protocol):
         """
 
     def find(
-        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
     ) -> list[Found]:
         """Return one answer for each question, in order. The first one also has the rows with the keys `ahead`.
 
@@ -202,8 +202,7 @@ class Lookup:
         if newest := self._newest.get(name):
             keys = filter(found.rows.__contains__, signature.keys.get(name, ()))
             rows = chain.from_iterable(found.rows[key][-newest:] for key in keys)
-        by_key = {row.key: row for row in rows}
-        return [row for key, row in by_key.items() if key.startswith(DOCUMENT)]  # an index may be damaged
+        return list({row.key: row for row in rows if is_id(row.key)}.values())  # a damaged index may lead to any row
 
     def enter(self, signature: Signature) -> None:
         """Add a document to the indexes in RAM, in place of its old entries. If an index raises, undo the additions."""

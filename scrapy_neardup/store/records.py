@@ -1,12 +1,15 @@
 """Define the rows of a store: their keys, their records as bytes, and what the index finds them by. No I/O.
 
-A key is `document/RUN/NUMBER`, `visit/HASH`, `host/RUN/NUMBER`, `run/RUN` or `meta/NAME`. A value is a CRC-32 (4 bytes,
-big-endian) of the key and the body, and the body in MessagePack, which holds data only, so a file from a stranger can't
-run code. The body is a list of the fields in `FIELDS`, or a map for the kind `meta`:
+The key of a document or visit is an integer of 64 bits. Of a document, it is its *id*: the code of the run that wrote
+it (31 bits), and the number of the row in this run (32 bits). Of a visit, it is the hash of its URL or name, and below
+0. All other keys are text: `host/ID`, `run/RUN` and `meta/NAME`.
+
+A value is a CRC-32 (4 bytes, big-endian) of the key and the body, and the body in MessagePack, which holds data only,
+so a file from a stranger can't run code. The body is a list of the fields in `FIELDS`, or a map for the kind `meta`:
 
 - document: `record` are the bytes that `fingerprints/record.py` describes; `sample` is true for a sample of its host;
 - visit: `target` is the id of its document, or nil for a URL to be fetched each time. Without `url` and `name`, the
-  URL is the document's own. `at` is the id of the state, or "" for that of the document; `before` has the fields of the
+  URL is the document's own. `at` is the id of the state, or 0 for that of the document; `before` has the fields of the
   state before the run. Fields at the end that have their default are left out;
 - host: `trials` are `rules.Row`; `met` maps each new host to the time of its first page; `counters` are
   `[host, hashed name of a fact, whether it is a counter]`.
@@ -42,7 +45,7 @@ from ..text.urls import canonical_url, host
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
 MADE = "meta/made"
 """The key of the record of the store."""
-FORMAT = 16  # the version of the rows and their fields
+FORMAT = 17  # the version of the rows and their fields
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "stats", "writer", "fields"),
     DOCUMENT: ("url", "title", "first_seen", "record", "label", "sample"),
@@ -53,15 +56,20 @@ _UNREADABLE = struct.error, UnpackException
 DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, *_UNREADABLE)
 """Exceptions to catch when reading bytes that may be damaged, such as truncated JSON or `1e999` for a number."""
 
-_DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, "", None, "")  # of a visit
+_DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, 0, None, "")  # of a visit
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
-_ID = re.compile(r"[\w.-]{1,200}")  # part of a file name, so a hostile id must not lead out of the folder
-_PLACE = re.compile(rf"{_ID.pattern}/(?!0+$)([0-9a-f]{{6}}|[1-9a-f][0-9a-f]{{6,7}})")
-_HASH = re.compile("[89a-f][0-9a-f]{15}")  # with the bit `_OF_VISIT`
-_IDS = {"document": _PLACE, "host": _PLACE, "visit": _HASH, "run": _ID, "meta": re.compile("made")}
+_ROWS = 1 << 32  # the maximum number of rows of a run
+_IDS = {  # a run's is part of a file name, so a hostile one must not lead out of the folder
+    RUN: re.compile(r"[\w.-]{1,200}"),
+    HOST: re.compile(r"[0-7][0-9a-f]{15}"),
+    META: re.compile("made"),
+}
 _NAMES = ("copy ", "delivery ", "item ", "own delivery ")  # what no URL begins with
-_OF_VISIT = 1 << 63  # set in the hashes of visits, which tells their places from those of documents
 _OF_NAME = 1 << 62  # set in the hashes of names, and not in those of URLs, which are counted
+Key: TypeAlias = int | str
+_END = (1 << 63) - 1  # above the key of any document
+COUNTED = {DOCUMENT: range(_END), VISIT: range(-1 << 63, -_OF_NAME)}
+"""The keys of documents, and of the visits of URLs."""
 
 
 class FormatError(ValueError):
@@ -130,26 +138,49 @@ def plain(place: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def visit_key(place: str) -> str:
+def visit_key(place: str) -> int:
     """Return the key of the visit of a URL, in any spelling, or with a name."""
-    hashed = hash_text(plain(place)) | _OF_VISIT | _OF_NAME
-    return f"visit/{hashed if place.startswith(_NAMES) else hashed ^ _OF_NAME:016x}"
+    hashed = hash_text(plain(place)) & _OF_NAME - 1
+    return (hashed | _OF_NAME if place.startswith(_NAMES) else hashed) - (1 << 63)
 
 
-def kind_of(key: str) -> str:
+def kind_of(key: Key) -> str:
     """Return the kind of a row, given its key."""
-    return key.partition("/")[0]
+    if isinstance(key, int):
+        return DOCUMENT if key >= 0 else VISIT
+    return str(key).partition("/")[0]  # in a damaged file it may be anything
 
 
-def id_of(key: str) -> str:
-    """Return the id of a row, given its key: `RUN/NUMBER`, the id of a run, or the name of a `meta` row."""
-    return key.partition("/")[2]
+def name_of(key: Key) -> Key:
+    """Return a key without its kind: an integer as it is."""
+    return key if isinstance(key, int) else key.partition("/")[2]
 
 
-def place_of(id: str) -> tuple[str, int]:
-    """Return the run and the row number in an id `RUN/NUMBER`. Raise ValueError for an invalid id."""
-    run, _, number = id.rpartition("/")
-    return run, int(number, 16)
+def key_of(kind: str, name: Key) -> Key:
+    """Return the key of the row of a kind, given its name. Raise ValueError if a store has no such row."""
+    key = name if kind in (DOCUMENT, VISIT) else f"{kind}/{name}"
+    if not (is_key(key) and kind_of(key) == kind):
+        raise ValueError(f"its key is {name!r:.80}; allowed is the id of a document or run, or the hash of a visit")
+    return key
+
+
+def is_key(key: object) -> bool:
+    """Return whether a store may have a row with this key."""
+    if type(key) is int:
+        return -1 << 63 <= key < 0 or is_id(key)
+    kind, _, name = str(key).partition("/")
+    return kind in _IDS and _IDS[kind].fullmatch(name) is not None
+
+
+def bounds(kind: str, run: str = "") -> tuple[Key, Key]:
+    """Return the first key that rows of a kind may have, or those of documents or host news of a run, and the first one
+    behind them. In SQLite integers come before text."""
+    if kind == VISIT:
+        return COUNTED[kind].start, 0
+    if kind == DOCUMENT:
+        return (code(run) << 32, code(run) + 1 << 32) if run else (0, _END)
+    first = f"{kind}/{code(run):08x}" if run else f"{kind}/"
+    return first, first[:-1] + chr(ord(first[-1]) + 1)
 
 
 @cache
@@ -158,56 +189,50 @@ def code(run: str) -> int:
     return int.from_bytes(hashlib.blake2b(run.encode(), digest_size=4).digest(), "big") >> 1
 
 
-def place(key: str) -> int:
-    """Return the place of the row of a document or visit, a signed integer of 64 bits.
-
-    Of a document, it is the code of its run and its number there, of 32 bits; of a visit its hash, and below 0.
-    """
-    kind, _, id = key.partition("/")
-    if kind == VISIT:
-        return int(id, 16) - (1 << 64)
-    run, number = place_of(id)
-    if number >> 32:
-        raise ValueError(f"the run {run!r} has too many rows")
-    return code(run) << 32 | number
+def id_of(code: int, number: int) -> int:
+    """Return the id of the row with a number, from 1 on, in the run with a code."""
+    if number >= _ROWS:
+        raise ValueError(f"the run with the code {code:08x} has too many rows")
+    return code << 32 | number
 
 
-def key_at(place: int, runs: Mapping[int, str]) -> str:
-    """Return the key of the row at a place, given the runs by code. An unknown run is named by its code."""
-    if place < 0:
-        return f"{VISIT}/{place + (1 << 64):016x}"
-    of, number = divmod(place, 1 << 32)
-    return f"{DOCUMENT}/{runs.get(of, f'{of:08x}')}/{number:06x}"
+def is_id(value: object) -> bool:
+    """Return whether a row may have this id."""
+    return type(value) is int and 0 < value < 1 << 63 and number_of(value) > 0
 
 
-def run_of(id: str) -> str:
-    """Return the run in an id `RUN/NUMBER`."""
-    return id.rpartition("/")[0]
+def code_of(id: int) -> int:
+    """Return the code of the run in an id."""
+    return id >> 32
 
 
-def origin(key: str, record: Record) -> str:
-    """Return `RUN/NUMBER` of a document, a visit or host news: the run that wrote it, and its number there."""
-    return record.at if isinstance(record, Visit) else id_of(key)
+def number_of(id: int) -> int:
+    """Return the number of the row in an id."""
+    return id & _ROWS - 1
 
 
-def is_key(key: str) -> bool:
-    """Return whether a store may have a row with this key."""
-    kind, _, id = key.partition("/")
-    return kind in _IDS and _IDS[kind].fullmatch(id) is not None
+def id_in(key: Key) -> int:
+    """Return the id of a document or of host news, given the key."""
+    return key if isinstance(key, int) else int(key.partition("/")[2], 16)
+
+
+def origin(key: Key, record: Record) -> int:
+    """Return the id of a document, of the state of a visit, or of host news."""
+    return record.at if isinstance(record, Visit) else id_in(key)
 
 
 # The index
 
 
 @lru_cache(maxsize=1024)
-def index_key(kind: str, name: str) -> int:
+def index_key(kind: str, name: str | int) -> int:
     """Return the key that finds rows by something else than a fingerprint.
 
     `page` finds the items of a page with several, by its canonical URL; `host` the samples of a host; `run` the visits
-    whose state a run saw first; `mirrors` the copies of a document by its id; `links` its visits that are no copies, of
-    other URLs than its own.
+    whose state a run saw first, by its code; `mirrors` the copies of a document by its id; `links` its visits that are
+    no copies, of other URLs than its own.
     """
-    return spread(hash_text(name) ^ salt(kind))
+    return spread((hash_text(name) if isinstance(name, str) else name) ^ salt(kind))
 
 
 def page_keys(url: str | None, *, label: bool, sample: bool) -> array[int]:
@@ -222,8 +247,8 @@ def page_keys(url: str | None, *, label: bool, sample: bool) -> array[int]:
 
 def visit_keys(visit: Visit) -> array[int]:
     """Return the keys of a visit as it is stored. That of a document's own URL, of one run with it, needs none."""
-    is_own, run = not (visit.url or visit.name), run_of(visit.at)
-    if is_own and (visit.target == visit.at or run_of(visit.target or "") == run):
+    is_own, run = not (visit.url or visit.name), code_of(visit.at)
+    if is_own and code_of(visit.target or 0) == run:
         return array("Q")
     keys = array("Q", [index_key("run", run)])
     if visit.target and not is_own:
@@ -243,23 +268,23 @@ def postings(record: Record) -> tuple[array[int], int | None]:
 # Bytes
 
 
-def dump(key: str, record: Record) -> bytes:
+def dump(key: Key, record: Record) -> bytes:
     """Encode a record as the value of the row with this key."""
     fields = _visit_body(record) if isinstance(record, Visit) else body_of(key, record)
     body: bytes = msgpack.packb(fields, unicode_errors=_ERRORS)
     return _checksum(key, body) + body
 
 
-def _checksum(key: str, body: bytes | memoryview) -> bytes:
-    return zlib.crc32(body, zlib.crc32(key.encode(errors=_ERRORS))).to_bytes(4, "big")
+def _checksum(key: Key, body: bytes | memoryview) -> bytes:
+    return zlib.crc32(body, zlib.crc32(str(key).encode(errors=_ERRORS))).to_bytes(4, "big")
 
 
-def is_intact(key: str, value: object) -> bool:
+def is_intact(key: Key, value: object) -> bool:
     """Return whether the value of a row has the right checksum."""
     return isinstance(value, bytes) and value[:4] == _checksum(key, value[4:])
 
 
-def load(key: str, value: bytes) -> Any:
+def load(key: Key, value: bytes) -> Any:
     """Decode the value of the row with this key. Return the record. Raise ValueError for a damaged row.
 
     A visit is returned as it is stored: without its document, and without a URL that is the document's own.
@@ -273,7 +298,7 @@ def load(key: str, value: bytes) -> Any:
         raise ValueError(f"row {key!r} is damaged: {' '.join(str(error).split())}") from error
 
 
-def body_of(key: str, record: Record) -> Any:
+def body_of(key: Key, record: Record) -> Any:
     """Return the body of a record, made of values that MessagePack can encode."""
     kind = kind_of(key)
     if kind == META:
@@ -286,27 +311,27 @@ def body_of(key: str, record: Record) -> Any:
 def _visit_body(visit: Visit) -> list[Any]:
     body = [
         visit.target, visit.size, visit.seen, visit.url, visit.is_copy, visit.firm, visit.evidence,
-        "" if visit.at == visit.target else visit.at, visit.before and _visit_body(visit.before), visit.name,
+        0 if visit.at == visit.target else visit.at, visit.before and _visit_body(visit.before), visit.name,
     ]  # fmt: skip
     while body and body[-1] == _DEFAULTS[len(body) - 1]:
         body.pop()
     return body
 
 
-def _document(key: str, body: Any) -> Signature:
+def _document(key: Any, body: Any) -> Signature:
     url, title, first_seen, packed, label, sample = body
     check_record(packed)
-    return Signature(url, packed, first_seen, title, label, key[9:], sample=sample)
+    return Signature(url, packed, first_seen, title, label, key, sample=sample)
 
 
-def _visit(key: str, body: Any) -> Visit:
+def _visit(key: Any, body: Any) -> Visit:
     fields: list[Any] = [*body, *_DEFAULTS[len(body) :]]
     target, size, seen, url, is_copy, firm, evidence, at, before, name = fields
     found, earlier = Evidence(*evidence) if evidence else None, _visit(key, before) if before else None
-    return Visit(url, None, is_copy, seen, size, found, firm, name, target, at or target or "", earlier)
+    return Visit(url, None, is_copy, seen, size, found, firm, name, target, at or target or 0, earlier)
 
 
-def _host(key: str, body: Any) -> HostNews:
+def _host(key: Any, body: Any) -> HostNews:
     trials, met, counters = body
     return HostNews([_trial(*trial) for trial in trials], dict(met), [(host, fact, so) for host, fact, so in counters])
 
@@ -315,12 +340,13 @@ def _trial(sites: Any, prefixes: Any, endings: Any, path: Any, outcome: Any, *re
     return Trial(tuple(sites), tuple(prefixes), tuple(endings), path, int(Outcome(outcome)), *rest)
 
 
-def _run(key: str, body: Any) -> Run:
+def _run(key: Any, body: Any) -> Run:
     started, closed, sealed, paused, forgotten, *counts = body
-    return Run(id_of(key), started, closed, sealed, paused, tuple((first, last) for first, last in forgotten), *counts)
+    ranges = tuple((first, last) for first, last in forgotten)
+    return Run(str(name_of(key)), started, closed, sealed, paused, ranges, *counts)
 
 
-READERS: dict[str, Callable[[str, Any], Record]]
+READERS: dict[str, Callable[[Key, Any], Record]]
 READERS = {DOCUMENT: _document, VISIT: _visit, HOST: _host, RUN: _run, META: lambda key, body: dict(body)}
 """For each kind, what returns the record of a row, given its key and the fields of its body."""
 
@@ -353,16 +379,15 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
 
 
 _FAR = 253_370_764_800.0  # the beginning of the year 9999; some time zones can't show later dates
-_ROWS = 1 << 32  # the maximum number of rows of a run
 _ALLOWED = f"(int: from 0 to 2**64 - 1; float: from 0 to {_FAR:.0f}, the year 9999)"
 
 
-def check(key: str, record: Any) -> None:
+def check(key: Key, record: Any) -> None:
     """Raise ValueError if a field of a record has an invalid value. The message names the first such field."""
     kind: Any = type(record)
     for id in (record.at, record.target) if isinstance(record, Visit) else ():
-        if not (id is None or _PLACE.fullmatch(str(id))):
-            raise ValueError(f"it names the row {id!r:.80}; allowed is RUN/NUMBER")
+        if not (id is None or is_id(id)):
+            raise ValueError(f"it names the row {id!r:.80}; allowed is the id of a document")
     if isinstance(record, Run) and max([record.sealed, *chain(*record.forgotten)]) >= _ROWS:
         raise ValueError(f"it has too many rows for a run; allowed are fewer than {_ROWS}")
     for name, hint in _hints(kind).items():

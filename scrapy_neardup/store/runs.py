@@ -38,13 +38,14 @@ class Session:
         """The id of the run of this process; "" if the store is open read-only."""
         self.runs: dict[str, Run] = {}
         """The records of all known runs by id."""
+        self._by_code: dict[int, Run] = {}
         self.erasures = 0
         """The number of times that rows of a run were forgotten, as far as known, while the store is open."""
         self.sealed = 0
         """The highest row number of the run when this process opened it."""
         self._backend = backend
         self._schemes = schemes
-        self._last = 0
+        self._code, self._last = records.code(""), 0
         self._look_at = time.monotonic() + LOOK
         self._missed: Counter[str] = Counter()
 
@@ -62,6 +63,7 @@ class Session:
         if run is None:
             return []
         self.run = self._claimed(run)
+        self._code = records.code(self.run)
         dead = self.hold_dead(self.others_open())
         # Read again, since its former process may have written until now.
         known = next(map(self.load, self._backend.get([f"{RUN}/{self.run}"])), None)
@@ -70,9 +72,22 @@ class Session:
         self.save(replace(mine, closed=None, writer=writer))
         return dead if mine.closed is not None else [*dead, mine]
 
-    def is_of_writer(self, run: str) -> bool:
-        """Return whether the spider or command of this run also had another run open."""
-        known, mine = self.runs.get(run), self.runs.get(self.run)
+    def run_at(self, id: int) -> str:
+        """Return the id of the run that wrote the row with an id; its code if it has no record."""
+        code = records.code_of(id)
+        if code == self._code:
+            return self.run
+        if code not in self._by_code:  # it has just begun
+            self.update_runs(self._backend.scan(RUN))
+        return self._by_code[code].id if code in self._by_code else f"{code:08x}"
+
+    def is_own(self, id: int) -> bool:
+        """Return whether the row with this id is of the run of this process."""
+        return records.code_of(id) == self._code
+
+    def is_of_writer(self, id: int) -> bool:
+        """Return whether the spider or command of this run also had the run in the id of a row open."""
+        known, mine = self._by_code.get(records.code_of(id)), self.runs.get(self.run)
         return known is mine or (known is not None and mine is not None and known.writer == mine.writer)
 
     def others_open(self) -> list[str]:
@@ -160,20 +175,20 @@ class Session:
     def _set(self, run: Run) -> None:
         known = self.runs.get(run.id)
         self.erasures += known is not None and known.forgotten != run.forgotten
-        self.runs[run.id] = run
+        self.runs[run.id] = self._by_code[records.code(run.id)] = run
 
-    def has_forgotten(self, id: str) -> bool:
-        """Return whether the row with this id, `RUN/NUMBER`, was forgotten with its run."""
-        run = self.runs.get(records.run_of(id))
+    def has_forgotten(self, id: int) -> bool:
+        """Return whether the row with this id was forgotten with its run."""
+        run = self._by_code.get(records.code_of(id))
         if run is None or not run.forgotten:
             return False
-        number = records.place_of(id)[1]
+        number = records.number_of(id)
         return any(first <= number <= last for first, last in run.forgotten)
 
-    def next_id(self) -> str:
-        """Return the id of the next new row, `RUN/NUMBER`, in the run of this process."""
+    def next_id(self) -> int:
+        """Return the id of the next new row in the run of this process."""
         self._last += 1
-        return f"{self.run}/{self._last:06x}"
+        return records.id_of(self._code, self._last)
 
     def end(self, ended: Run, last: int) -> None:
         """Write the record of a dead run with rows up to `last`, which has ended. Its own run stays open."""
@@ -285,7 +300,7 @@ def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
 def _counted(store: Store, name: str) -> Forgotten:
     documents, urls = set(), set()
     for row in _rows(store, DOCUMENT, name, 0):
-        documents.add(records.id_of(row.key))
+        documents.add(row.key)
         urls |= {records.visit_key(visit.url) for visit in store.visits(store.held(row)) if visit.url}
     for key, visit in store.urls.of_run(name):
         before = store.urls.restored(visit)
@@ -309,12 +324,12 @@ def erase(store: Store, run: str, *, after: int = 0) -> int:
 
 
 def _rows(store: Store, kind: str, run: str, after: int) -> Iterator[Row]:
-    return (row for row in store.backend.scan(kind, run) if records.place_of(row.key)[1] > after)
+    return (row for row in store.backend.scan(kind, run) if records.number_of(records.id_in(row.key)) > after)
 
 
 def _last(store: Store, run: Run) -> int:
     """Return the highest row number of a run."""
-    rows = (row.key for kind in (DOCUMENT, HOST) for row in store.backend.scan(kind, run.id))
+    rows = (records.id_in(row.key) for kind in (DOCUMENT, HOST) for row in store.backend.scan(kind, run.id))
     visits = (visit.at for _, visit in store.urls.of_run(run.id))
-    numbers = (records.place_of(each)[1] for each in chain(rows, visits))
+    numbers = map(records.number_of, chain(rows, visits))
     return max(chain(numbers, (last for _, last in run.forgotten)), default=run.sealed)

@@ -1,9 +1,9 @@
 """Find, hold, commit and forget documents and visits in a store (`Store`), on top of a back end.
 
 A document is *pending* from `add` or `enter` until it is committed or withdrawn. Lookups find pending and committed
-documents. A committed document is a row with the key `document/RUN/NUMBER`, which never changes. Each process creates
-such rows under its own run, so two processes never choose the same key, and writing a row twice changes nothing. What a
-URL returned last is a row with the key `visit/HASH`, which is written in place.
+documents. A committed document is a row that never changes. Its key begins with the code of the run that added it, so
+two processes never choose the same key, and writing a row twice changes nothing. What a URL returned last is a row with
+the hash of the URL as its key, which is written in place.
 
 If two processes claim copies at the same time on a server, one finds the other's document:
 
@@ -29,7 +29,7 @@ from typing import Any, cast
 from weakref import WeakSet, WeakValueDictionary
 
 from ..detectors import Detector
-from ..fingerprints.hashes import hash_text
+from ..fingerprints.record import spread
 from ..hosts import Counters, Hosts
 from ..hosts import Row as Trial
 from ..row_index import sharing
@@ -83,7 +83,7 @@ class Store:
         self._news = HostNews()
         self._unwritten = 0
         self._flushed = time.monotonic()
-        self._held: WeakValueDictionary[str, Signature] = WeakValueDictionary()
+        self._held: WeakValueDictionary[int, Signature] = WeakValueDictionary()
         self._recent: deque[Signature] = deque(maxlen=RECENT)
         self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process; see `_is_gone`
         self._elsewhere: WeakSet[Signature] = WeakSet()  # pending elsewhere when they were last found
@@ -130,7 +130,7 @@ class Store:
         They can't be candidates of one another, so an answer is complete when its turn comes.
         """
         asked = [self.lookup.question(each) for each in signatures]
-        urls = [records.visit_key(each.url) if each.url else "" for each in signatures]
+        urls = [records.visit_key(each.url) if each.url else 0 for each in signatures]
         together, often = sharing(asked), Counter(filter(None, urls))
         apart = [place for place, url in enumerate(urls) if place not in together and often[url] < 2]
         return {signatures[place]: asked[place] for place in apart}
@@ -176,8 +176,8 @@ class Store:
                     yield name, each
 
     def _still_held(self, documents: Iterable[Signature]) -> list[Signature]:
-        by_key = {f"{DOCUMENT}/{each.id}": each for each in documents}
-        return list({row.key: by_key[row.key] for row in self.backend.get(by_key)}.values()) if by_key else []
+        by_id = {each.id: each for each in documents}
+        return list({row.key: by_id[cast(int, row.key)] for row in self.backend.get(by_id)}.values()) if by_id else []
 
     def enter(self, signature: Signature) -> bool:
         """Hold a document. Return False if newer candidates may exist, so that the lookup must be repeated first."""
@@ -201,7 +201,7 @@ class Store:
         if signature not in self._elsewhere:
             return False
         self._elsewhere.discard(signature)
-        if not self.backend.is_held(records.run_of(signature.id)):
+        if not self.backend.is_held(self.run_of(signature)):
             self.backend.release(self.entry(signature))
         return True
 
@@ -210,7 +210,7 @@ class Store:
     def entry(self, signature: Signature) -> Entry:
         """Return the entry that stores a document in the back end. If the document has no id, set a new one."""
         signature.id = signature.id or self.session.next_id()
-        return Entry(f"{DOCUMENT}/{signature.id}", signature, *records.postings(signature))
+        return Entry(signature.id, signature, *records.postings(signature))
 
     def add(self, signature: Signature) -> None:
         """Hold a new document as pending, without looking for copies."""
@@ -225,7 +225,7 @@ class Store:
         self.pending[signature] = entry
         signature.count = self.urls.count
         if self.run:  # else its row stays in memory
-            self._held[entry.key] = signature
+            self._held[signature.id] = signature
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
@@ -237,7 +237,7 @@ class Store:
     def _sampled(self, signature: Signature, entry: Entry) -> Entry:
         """Make a new document a sample of its host, or leave it out by chance. Return the entry to write."""
         name = host(signature.url or "")
-        if not name or hash_text(signature.id) % (1 << self._samples[name] // PAGES):
+        if not name or spread(signature.id) >> 32 & ((1 << self._samples[name] // PAGES) - 1):
             return entry
         if len(self._samples) >= HOSTS:
             self._samples.clear()
@@ -287,9 +287,9 @@ class Store:
         if isinstance(row.value, Signature):  # as long as it is in memory
             row.value.count = self.urls.count
             return row.value
-        signature = self._held.get(row.key)
+        signature = self._held.get(key := cast(int, row.key))
         if signature is None:
-            signature = self._held[row.key] = cast(Signature, self.session.load(row))
+            signature = self._held[key] = cast(Signature, self.session.load(row))
             self._recent.append(signature)
             signature.count = self.urls.count
         self.urls.note(signature)
@@ -301,10 +301,9 @@ class Store:
         """Yield all held documents, except those that are pending in other processes."""
         return (self.held(row) for row in self.backend.scan(DOCUMENT) if not row.is_pending)
 
-    def document(self, id: str) -> Signature | None:
+    def document(self, id: int) -> Signature | None:
         """Return the held document with this id, or None."""
-        key = f"{DOCUMENT}/{id}"
-        return next(map(self.held, self.backend.get([key])), None) if records.is_key(key) else None
+        return next(map(self.held, self.backend.get([id])), None)
 
     def of_page(self, url: str) -> list[Signature]:
         """Return the documents of a page that gave several items, oldest first; [] for any other page."""
@@ -326,7 +325,7 @@ class Store:
     def _rows(self, key: int, most: int) -> list[Row]:
         """Return the newest rows of committed documents that the index has for a key."""
         [found] = self.backend.find([Question(array("Q", [key]), most)])
-        return [row for row in found.rows.get(key, ()) if row.key.startswith(DOCUMENT) and not row.is_pending]
+        return [row for row in found.rows.get(key, ()) if records.is_id(row.key) and not row.is_pending]
 
     def repeated(self) -> list[Signature]:
         """Return the documents that have copies, sorted by descending number of copies, then by URL."""
@@ -370,12 +369,11 @@ class Store:
 
     def is_new(self, signature: Signature) -> bool:
         """Return whether this run added a document, since it was opened."""
-        run, number = records.place_of(signature.id)
-        return run == self.run and number > self.session.sealed
+        return self.session.is_own(signature.id) and records.number_of(signature.id) > self.session.sealed
 
     def run_of(self, signature: Signature) -> str:
         """Return the id of the run that added a document."""
-        return records.run_of(signature.id) or self.run
+        return self.session.run_at(signature.id) if signature.id else self.run
 
     # The store as a whole
 
@@ -405,7 +403,7 @@ class Store:
         self._flushed, self._unwritten = time.monotonic(), 0
         if self.run and self._news != HostNews():
             news, self._news = self._news, HostNews()
-            self.backend.write([Entry(f"{HOST}/{self.session.next_id()}", news)])
+            self.backend.write([Entry(f"{HOST}/{self.session.next_id():016x}", news)])
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
@@ -471,5 +469,5 @@ class Store:
             self.backend.close()
 
 
-def _moment(signature: Signature) -> tuple[float, str]:
+def _moment(signature: Signature) -> tuple[float, int]:
     return signature.first_seen, signature.id

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from ..signature import Signature, Visit
 from . import open_backend, records
 from .interface import Entry
-from .records import DAMAGE, DOCUMENT, FIELDS, HOST, RUN, VISIT, Record, Run
+from .records import DAMAGE, DOCUMENT, FIELDS, HOST, RUN, VISIT, Key, Record, Run
 from .store import Store
 
 CHUNK = 200  # rows in a chunk; each run among them needs an open lock file
@@ -45,21 +45,21 @@ def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
 
 
 def _exported(store: Store) -> Iterator[Line]:
-    runs = {run.id: run for run in store.runs()}
+    runs = {records.code(run.id): run for run in store.runs()}
     counts = {"documents": store.backend.size(DOCUMENT), "urls": store.backend.size(VISIT)}
     yield {"type": "store", **store.session.made, **counts}
     yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
     for row in chain(*map(store.backend.scan, (DOCUMENT, VISIT, HOST))):
         record = None if row.is_pending else store.session.load(row)
         # A run that began after the export has no line, so its rows are left out.
-        if record and records.place_of(records.origin(row.key, record))[0] in runs:
+        if record and records.code_of(records.origin(row.key, record)) in runs:
             yield line_of(row.key, record)
     yield END
 
 
-def line_of(key: str, record: Record) -> Line:
+def line_of(key: Key, record: Record) -> Line:
     """Return the line of a row."""
-    line: Line = {"type": records.kind_of(key), "key": records.id_of(key)}
+    line: Line = {"type": records.kind_of(key), "key": records.name_of(key)}
     for name, value in zip(FIELDS[records.kind_of(key)], records.body_of(key, record), strict=True):
         line[name] = {"base64": b64encode(value).decode()} if isinstance(value, bytes) else value
     return line
@@ -84,7 +84,7 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
     return counts
 
 
-def _read(lines: Iterable[Line]) -> Iterator[tuple[str, Record]]:
+def _read(lines: Iterable[Line]) -> Iterator[tuple[Key, Record]]:
     """Yield the key and the record of each line after the first. Raise ValueError if one is invalid, or none is END."""
     line: Line = {}
     for line in lines:
@@ -94,14 +94,12 @@ def _read(lines: Iterable[Line]) -> Iterator[tuple[str, Record]]:
         raise ValueError("it is truncated: there is no row of type 'end'; import the whole file")
 
 
-def _row(line: Line) -> tuple[str, Record]:
+def _row(line: Line) -> tuple[Key, Record]:
     kind = str(line.get("type"))
     if kind not in FIELDS:
         raise ValueError(f"a row of type {kind!r:.80}; allowed are {', '.join(FIELDS)}")
     try:
-        key, record = f"{kind}/{line['key']}", [_value(line[name]) for name in FIELDS[kind]]
-        if not records.is_key(key):
-            raise ValueError(f"its key is {line['key']!r:.80}; allowed is RUN/NUMBER, RUN, or the hash of a visit")
+        key, record = records.key_of(kind, line["key"]), [_value(line[name]) for name in FIELDS[kind]]
         records.check(key, row := records.READERS[kind](key, record))
     except KeyError as error:
         raise ValueError(f"a {kind} without {error}") from error
@@ -115,7 +113,7 @@ def _value(value: Any) -> Any:
     return b64decode(value["base64"], validate=True) if is_bytes else value
 
 
-def _add(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> None:
+def _add(store: Store, rows: list[tuple[Key, Record]], counts: Imported) -> None:
     """Import a chunk of rows, and return once the rows are durable."""
     while store.refresh():
         pass
@@ -143,14 +141,14 @@ def _add_runs(store: Store, runs: list[Run]) -> None:
             backend.release_run(run.id)
 
 
-def _wanted(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> Iterator[tuple[str, Record]]:
+def _wanted(store: Store, rows: list[tuple[Key, Record]], counts: Imported) -> Iterator[tuple[Key, Record]]:
     """Yield the rows to import. Skip records of runs, forgotten rows, and rows of runs alive in this store."""
-    runs = store.session.runs
-    alive = {run.id for run in runs.values() if run.closed is None and store.backend.is_held(run.id)}
+    runs = {records.code(run.id): run for run in store.runs()}
+    alive = {code for code, run in runs.items() if run.closed is None and store.backend.is_held(run.id)}
     for key, record in rows:
         if isinstance(record, Run):
             continue
-        run = records.run_of(id := records.origin(key, record))
+        run = records.code_of(id := records.origin(key, record))
         if run not in runs:
             raise ValueError(f"row {key!r} is of a run that has no row before it")
         if store.session.has_forgotten(id):
@@ -159,14 +157,14 @@ def _wanted(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> I
             yield key, record
 
 
-def _add_rows(store: Store, rows: list[tuple[str, Record]], counts: Imported) -> None:
+def _add_rows(store: Store, rows: list[tuple[Key, Record]], counts: Imported) -> None:
     """Write documents and host news that are new to the store, and visits that are new or newer."""
     known = {row.key: row for row in store.backend.get(key for key, _ in rows) if not row.is_pending}
-    of_visits = [key for key, record in rows if isinstance(record, Visit)]
+    of_visits = [cast(int, key) for key, record in rows if isinstance(record, Visit)]
     store.urls.take(of_visits, (known[key] for key in of_visits if key in known))
     for key, record in rows:
         if isinstance(record, Visit):
-            counts.urls += store.urls.adopt(key, record) and not record.name
+            counts.urls += store.urls.adopt(cast(int, key), record) and not record.name
         elif key in known:
             counts.known += isinstance(record, Signature)
         else:

@@ -9,7 +9,7 @@ import os
 import sqlite3
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from ..fingerprints.hashes import hash_text
 from . import is_server, named, open_backend, records, server_module
 from .interface import Entry, StoreError
 from .local import database
 from .local.stored_index import LevelFiles, fits, folder_of
-from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError
+from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError, Key
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
@@ -70,7 +69,7 @@ class Survey:
         self._suffix = f" (namespace {namespace!r})" if namespace else ""
         self._is_readable, self._has_schemes = True, False
         self.runs: set[str] = set()
-        self._writers: set[str] = set()
+        self._writers: set[int] = set()
         self._documents, self._targets = array("Q"), array("Q")
 
     def note(self, what: str, costs: str, example: object = "", *, harmless: bool = False) -> None:
@@ -79,35 +78,26 @@ class Survey:
         count, first = self._found.get(finding, (0, example))
         self._found[finding] = count + 1, first
 
-    def add(self, key: str, record: Any) -> None:
+    def add(self, key: Key, record: Any) -> None:
         """Add a row, or the exception that tells why it can't be read. The key is "" if it is unknown."""
         kind = records.kind_of(key)
-        if isinstance(record, Exception) and kind == DOCUMENT and self._is_of_lost_run(key):
-            self._writers.add(records.run_of(records.id_of(key)))
-            return
         if isinstance(record, Exception):
             self._is_readable = False
             what = f"rows of kind {kind!r} can't be read" if kind in _KINDS else "rows can't be read"
             costs = _REFUSED if kind in (META, RUN, HOST) else _AGAIN
-            has_place = kind in (DOCUMENT, VISIT) and records.is_key(key)
-            note = f" (its key in a file is {records.place(key)})" if has_place else ""
-            self.note(what, costs, f"{key[:80]!r}: {record}{note}" if key else record)
+            self.note(what, costs, f"{key!r:.80}: {record}" if key else record)
             return
         self.read.update({"rows", f"{kind}s"} & self.read.keys())
         if kind == META:
             self._has_schemes = True
         elif kind == RUN:
-            self.runs.add(records.id_of(key))
+            self.runs.add(str(records.name_of(key)))
         else:
-            self._writers.add(records.run_of(records.origin(key, record)))
+            self._writers.add(records.code_of(records.origin(key, record)))
         if kind == DOCUMENT:
-            self._documents.append(hash_text(record.id))
+            self._documents.append(record.id)
         elif kind == VISIT and record.target is not None:
-            self._targets.append(hash_text(record.target))
-
-    def _is_of_lost_run(self, key: str) -> bool:
-        """Return whether a document can't be read only because the record of its run, with its name, is missing."""
-        return records.is_key(key) and records.run_of(records.id_of(key)) not in self.runs
+            self._targets.append(record.target)
 
     def compare(self) -> None:
         """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile."""
@@ -115,11 +105,8 @@ class Survey:
             return
         if self.runs and not self._has_schemes:
             self.note("the record of the schemes of the store is missing", _REFUSED)
-        names = {f"{records.code(run):08x}": run for run in self._writers}
-        for run in (missing := sorted({names.get(run, run) for run in self._writers} - self.runs)):
-            self.note("records of runs are missing", "`export` and `stats` leave out the rows of these runs", run)
-        if missing:  # so the documents of these runs could not be read
-            return
+        for code in sorted(self._writers.difference(map(records.code, self.runs))):
+            self.note("records of runs are missing", "`export` and `stats` leave out their rows", f"code {code:08x}")
         if lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum()):
             self.note(f"{lost} visits lead to documents that do not exist", "these URLs are fetched again")
 
@@ -134,7 +121,7 @@ def verify(address: str) -> Survey:
     return survey
 
 
-def _records(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+def _records(rows: Iterable[tuple[Key, Any]]) -> Iterator[tuple[Key, Any]]:
     """Yield each key with its record or, if the row is damaged or can't be read, with an exception."""
     for key, value in rows:
         record = value
@@ -167,9 +154,7 @@ def _verify_file(address: str, survey: Survey) -> None:
             survey.note(f"the file: SQLite says {said}", "rows of it may be lost: see what follows")
         for name, table in tables.items():
             survey.begin(name)
-            runs = _runs_of_file(db, table)
-            survey.runs.update(runs.values())
-            for key, record in _records(_rows_of_file(db, table, runs)):
+            for key, record in _records(_rows_of_file(db, table)):
                 survey.add(key, record)
             survey.compare()
     survey.begin("")
@@ -193,16 +178,7 @@ def _verify_index(path: str, table: str, db: sqlite3.Connection, survey: Survey)
     return len(levels)
 
 
-def _runs_of_file(db: sqlite3.Connection, table: str) -> dict[int, str]:
-    """Return the runs by code, also where the index of keys is lost."""
-    for how in ("", "NOT INDEXED"):
-        with suppress(sqlite3.Error):
-            if runs := database.runs_in(db, table, how):
-                return runs
-    return {}
-
-
-def _rows_of_file(db: sqlite3.Connection, table: str, runs: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
+def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[Key, Any]]:
     """Yield the key and value of each row of a table. If a row can't be read, yield "" and the error instead."""
     query = f'SELECT number, key, value FROM "{table}" NOT INDEXED WHERE number > ? ORDER BY number'
     last = after = 0
@@ -212,7 +188,7 @@ def _rows_of_file(db: sqlite3.Connection, table: str, runs: Mapping[int, str]) -
         try:
             for number, key, value in db.execute(query, (after,)):
                 after = max(after, number)
-                yield database.key_in(key, runs), value
+                yield key, value
             return
         except (sqlite3.Error, MemoryError) as error:
             yield "", error
@@ -247,7 +223,7 @@ def _verify_namespace(backend: Any, survey: Survey) -> None:
         survey.note(str(error), _REFUSED)
 
 
-def _rows_of_server(backend: Any) -> Iterator[tuple[str, Any]]:
+def _rows_of_server(backend: Any) -> Iterator[tuple[Key, Any]]:
     """Yield the key and value of each row. If the rows of a kind can't be read, yield the error and go on."""
     for kind in _KINDS:
         try:
@@ -257,7 +233,7 @@ def _rows_of_server(backend: Any) -> Iterator[tuple[str, Any]]:
             yield f"{kind}/…", error
 
 
-def _lacking(backend: Any, rows: Iterable[tuple[str, Any]]) -> list[str]:
+def _lacking(backend: Any, rows: Iterable[tuple[Key, Any]]) -> list[Key]:
     """Return the keys of documents and visits that are missing in at least one of their lists in the index."""
     from .redis.backend import located
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..signature import Signature, Visit
 from .interface import Backend, Entry, Question, Row, StoreError
-from .records import DOCUMENT, VISIT, id_of, index_key, place_of, plain, postings, run_of, visit_key, visit_keys
+from .records import DOCUMENT, VISIT, Key, code, code_of, index_key, number_of, plain, postings, visit_key, visit_keys
 
 if TYPE_CHECKING:
     from .runs import Session
@@ -35,10 +35,10 @@ class Visits:
 
     def __init__(self, backend: Backend, session: Session, held: Callable[[Row], Signature]) -> None:
         self._backend, self._session, self._held = backend, session, held
-        self.copies: dict[str, int] = {}
+        self.copies: dict[int, int] = {}
         """A cache of the numbers of copies, by the id of the document."""
-        self._fresh: dict[str, Signature] = {}  # documents by id that were read since the last change
-        self._known: dict[str, Visit | Row | None] = {}  # visits with their documents by key; rows until they are asked
+        self._fresh: dict[int, Signature] = {}  # documents by id that were read since the last change
+        self._known: dict[Key, Visit | Row | None] = {}  # visits with their documents by key; rows until they are asked
 
     # Reading
 
@@ -49,7 +49,7 @@ class Visits:
             return visit
         return visit if plain(visit.name or visit.url) == plain(place) else None  # URLs may have the same hash
 
-    def _read(self, key: str) -> Visit | None:
+    def _read(self, key: int) -> Visit | None:
         """Return the visit with this key, or None if it is unknown, or its document is not held any more."""
         if key not in self._known:
             self.take([key], self._backend.get([key]))
@@ -68,7 +68,7 @@ class Visits:
         """Yield visits with their documents, without those whose document is not held any more."""
         some = list(visits)
         wanted = {visit.target for visit in some if visit.target and visit.target not in self._fresh}
-        read = map(self._held, self._backend.get([f"{DOCUMENT}/{id}" for id in wanted]) if wanted else ())
+        read = map(self._held, self._backend.get(wanted) if wanted else ())
         held = {document.id: document for document in read}
         for visit in some:
             if visit.target is None:
@@ -95,32 +95,33 @@ class Visits:
         """Return a number that the visits of a document do not exceed, without reading them."""
         return 1 + sum(self._backend.count(index_key(name, document.id)) for name in ("links", "mirrors"))
 
-    def _to(self, document: Signature, most: int = MANY) -> dict[str, Visit]:
+    def _to(self, document: Signature, most: int = MANY) -> dict[int, Visit]:
         """Return the visits of a document by key."""
         keys = index_key("links", document.id), index_key("mirrors", document.id)
         [found] = self._backend.find([Question(array("Q", keys), most)])
         key, own = visit_key(document.url or ""), self._read(visit_key(document.url or ""))
         visits = {key: own} if document.url and own else {}
-        visits |= {row.key: self._load(row) for row in _visits(chain.from_iterable(found.rows.values()))}
+        visits |= {key: self._load(row) for key, row in _visits(chain.from_iterable(found.rows.values()))}
         return {key: visit for key, visit in visits.items() if visit.target == document.id}
 
-    def of_run(self, run: str, after: int = 0) -> Iterator[tuple[str, Visit]]:
+    def of_run(self, run: str, after: int = 0) -> Iterator[tuple[int, Visit]]:
         """Yield the visits whose state a run saw first, after the row `after`, as they are stored, with their keys.
 
         Some come several times.
         """
-        [found] = self._backend.find([Question(array("Q", [index_key("run", run)]), MANY)])
-        listed = [row.key for row in _visits(found.rows.pop(index_key("run", run), ()))]
+        own = code(run)
+        [found] = self._backend.find([Question(array("Q", [index_key("run", own)]), MANY)])
+        listed = [key for key, _ in _visits(found.rows.pop(index_key("run", own), ()))]
         # The visits of the own URLs of its documents are not listed.
         urls = (self._held(row).url for row in self._backend.scan(DOCUMENT, run))
         keys = chain(listed, (visit_key(url) for url in urls if url))
         while some := dict.fromkeys(islice(keys, AT_ONCE)):
             for row in self._backend.get(some):
-                wrote, number = place_of((visit := self._load(row)).at)
-                if wrote == run and number > after:
-                    yield row.key, visit
+                visit = self._load(row)
+                if code_of(visit.at) == own and number_of(visit.at) > after:
+                    yield cast(int, row.key), visit
 
-    def count(self, id: str) -> int:
+    def count(self, id: int) -> int:
         """Return the number of copies of a document. A number above `FEW` may include those that changed since."""
         if id not in self.copies:
             if len(self.copies) >= MOST_COUNTS:
@@ -128,17 +129,17 @@ class Visits:
             self.copies[id] = self._counted(id)
         return self.copies[id]
 
-    def _counted(self, id: str) -> int:
+    def _counted(self, id: int) -> int:
         key = index_key("mirrors", id)
         [found] = self._backend.find([Question(array("Q", [key]), 2 * FEW)])  # some are found several times
-        visits = {row.key: self._load(row) for row in _visits(found.rows.get(key, ()))}
+        visits = {each: self._load(row) for each, row in _visits(found.rows.get(key, ()))}
         if len(visits) > FEW:
             return self._backend.count(key)
         return sum(visit.target == id and visit.is_copy for visit in visits.values())
 
     # Caches
 
-    def take(self, keys: Iterable[str], rows: Iterable[Row]) -> None:
+    def take(self, keys: Iterable[int], rows: Iterable[Row]) -> None:
         """Cache the rows that were found under keys of visits."""
         if len(self._known) >= MOST_KNOWN:
             self.refresh()
@@ -164,16 +165,16 @@ class Visits:
         If the visit before can't be read, write both anyway, and raise StoreError.
         """
         others = [new] if new else []
-        at = id_of(new.key) if new else self._session.next_id()
+        at = cast(int, new.key) if new else self._session.next_id()
         if new and len(self.copies) < MOST_COUNTS:
             self.copies[at] = 0
         self._write([*others, self._entry(visit, at, others)] if visit else others)
 
-    def _entry(self, visit: Visit, at: str, others: Sequence[Entry]) -> Entry:
+    def _entry(self, visit: Visit, at: int, others: Sequence[Entry]) -> Entry:
         """Return the entry of a visit that the run sees now, with the id `at` if its state is new."""
         visit.target = visit.signature.id if visit.signature else None
         if not visit.url and not visit.name:
-            visit.name = f"copy {at}"
+            visit.name = f"copy {at:016x}"
         key = visit_key(place := visit.name or visit.url)
         try:
             known = self.resolve(place)
@@ -181,7 +182,7 @@ class Visits:
             self._write([*others, _entry(key, _packed(visit, at, None))])
             raise
         is_same = known and (known.target, known.is_copy) == (visit.target, visit.is_copy)
-        if known and is_same and self._session.is_of_writer(run_of(known.at)):
+        if known and is_same and self._session.is_of_writer(known.at):
             return _entry(key, _packed(visit, known.at, known.before, is_own=_is_own(known)), keeps_place=True)
         if visit.is_copy or known:
             self._recount(known, -1)
@@ -193,11 +194,10 @@ class Visits:
 
         A resumed run that dies loses only what it wrote since. Behind the state that it had then is the one before it.
         """
-        run, number = place_of(known.at)
-        if run != self._session.run:
+        if not self._session.is_own(known.at):
             earlier = None if known.target else known.before
             return _packed(known, known.at, earlier and replace(earlier, before=None))
-        return known.before if number > self._session.sealed else _packed(known, known.at, former(known))
+        return known.before if number_of(known.at) > self._session.sealed else _packed(known, known.at, former(known))
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         self._fresh.clear()
@@ -205,7 +205,7 @@ class Visits:
             self._known.pop(entry.key, None)
         self._backend.write(entries, deleted)
 
-    def adopt(self, key: str, stored: Visit) -> bool:
+    def adopt(self, key: int, stored: Visit) -> bool:
         """Write a visit of another store, unless a later visit is known. Return whether it was written."""
         known, visit = self._read(key), self._completed(stored)
         if visit is None or (known and known.seen >= visit.seen):
@@ -224,7 +224,7 @@ class Visits:
         if visit := self.resolve(url):
             self._delete({visit_key(url): visit})
 
-    def _delete(self, visits: dict[str, Visit], *others: Entry) -> None:
+    def _delete(self, visits: dict[int, Visit], *others: Entry) -> None:
         deleted = [_entry(key, _packed(visit, visit.at, visit.before)) for key, visit in visits.items()]
         self._write([], [*deleted, *others])
         for visit in visits.values():
@@ -232,9 +232,9 @@ class Visits:
 
     def drop(self, document: Signature) -> None:
         """Delete a document and all its visits."""
-        self._delete(self._to(document), Entry(f"{DOCUMENT}/{document.id}", document, *postings(document)))
+        self._delete(self._to(document), Entry(document.id, document, *postings(document)))
 
-    def undo(self, key: str, stored: Visit) -> None:
+    def undo(self, key: int, stored: Visit) -> None:
         """Put back the state that a visit had before the run that wrote it; delete the visit if it had none."""
         if before := self.restored(stored):
             self._write([_entry(key, before)])
@@ -254,22 +254,22 @@ class Visits:
 def former(visit: Visit) -> Visit | None:
     """Return the state before the run that wrote a visit, with a document if one is known."""
     before = visit.before
-    while before and (run_of(before.at) == run_of(visit.at) or (before.target is None and before.before)):
+    while before and (code_of(before.at) == code_of(visit.at) or (before.target is None and before.before)):
         before = before.before
     return before
 
 
-def _entry(key: str, stored: Visit, *, keeps_place: bool = False) -> Entry:
+def _entry(key: int, stored: Visit, *, keeps_place: bool = False) -> Entry:
     return Entry(key, stored, visit_keys(stored), None, keeps_place)
 
 
-def _packed(visit: Visit, at: str, before: Visit | None, *, is_own: bool | None = None) -> Visit:
+def _packed(visit: Visit, at: int, before: Visit | None, *, is_own: bool | None = None) -> Visit:
     """Return a visit as it is stored: without its document, and without what the row of that says already."""
     url = "" if (_is_own(visit) if is_own is None else is_own) else visit.url
     return _with(visit, url, None, at, before)
 
 
-def _with(visit: Visit, url: str, document: Signature | None, at: str, before: Visit | None) -> Visit:
+def _with(visit: Visit, url: str, document: Signature | None, at: int, before: Visit | None) -> Visit:
     """Return a visit with other values, in a fifth of the time that `replace` takes."""
     return Visit(
         url, document, visit.is_copy, visit.seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target,
@@ -282,6 +282,6 @@ def _is_own(visit: Visit) -> bool:
     return visit.signature is not None and not visit.is_copy and visit.url == visit.signature.url
 
 
-def _visits(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield those rows that are visits, since a damaged index may lead to any row."""
-    return (row for row in rows if row.key.startswith(VISIT))
+def _visits(rows: Iterable[Row]) -> Iterator[tuple[int, Row]]:
+    """Yield those rows that are visits, with their keys, since a damaged index may lead to any row."""
+    return ((row.key, row) for row in rows if isinstance(row.key, int) and row.key < 0)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
 from urllib.parse import quote, unquote
 
 from filelock import FileLock, Timeout
 
 from ..interface import StoreError
-from ..records import DOCUMENT, MADE, RUN, VISIT, code, is_intact, key_at, kind_of, load, merged, place
+from ..records import MADE, is_intact, load, merged
 
 TABLE = "neardup"
 LOCK_SECONDS = 30  # seconds to wait for another process
@@ -34,35 +33,6 @@ _ADVICE = {
     "no such column": "its table belongs to another program; name another store with NEARDUP_STORE",
     "": "it is damaged; restore a backup, or name another store with NEARDUP_STORE",
 }
-
-Key: TypeAlias = int | str
-"""A key as it is in the file: the place of a document or visit, any other key as it is."""
-COUNTED: dict[str, tuple[Key, Key]] = {DOCUMENT: (0, ""), VISIT: (-1 << 63, -1 << 62)}
-"""From which key up to which other one documents and the visits of URLs are. SQLite sorts integers before text."""
-
-
-def bounds(kind: str, run: str = "") -> tuple[Key, Key]:
-    """Return after which key and before which other one the rows of a kind are, or those of a run."""
-    if kind == DOCUMENT:
-        return (code(run) << 32, code(run) + 1 << 32) if run else COUNTED[kind]
-    prefix = f"{kind}/{run}/" if run else f"{kind}/"
-    return (-1 << 63, 0) if kind == VISIT else (prefix, f"{prefix[:-1]}0")  # "0" follows "/"
-
-
-def stored_key(key: str) -> Key:
-    """Return the key of a row as it is in the file. For a document and its visit, this saves 80 bytes."""
-    return place(key) if kind_of(key) in (DOCUMENT, VISIT) else key
-
-
-def key_in(stored: Key, runs: Mapping[int, str]) -> str:
-    """Return the key of a row in the file, given the runs by code."""
-    return key_at(stored, runs) if isinstance(stored, int) else str(stored)
-
-
-def runs_in(db: sqlite3.Connection, table: str, how: str = "") -> dict[int, str]:
-    """Return the runs that have a row, by code. `how` is a clause that says how to find them."""
-    found = db.execute(f'SELECT substr(key, 5) FROM "{table}" {how} WHERE key > ? AND key < ?', bounds(RUN))
-    return {code(run): run for (run,) in found}
 
 
 def table_of(namespace: str) -> str:
@@ -171,12 +141,8 @@ def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
         if said != "ok":
             raise sqlite3.DatabaseError(said)
         for name in names:
-            runs = runs_in(db, name)
-            for stored, value in db.execute(f'SELECT key, value FROM "{name}" NOT INDEXED'):
-                if isinstance(stored, int) and stored >= 0 and stored >> 32 not in runs:
-                    lost = f"whose documents have the code {stored >> 32:08x}"
-                    raise sqlite3.DatabaseError(f"the record of a run is missing, {lost}")
-                if not is_intact(key := key_in(stored, runs), value):
+            for key, value in db.execute(f'SELECT key, value FROM "{name}" NOT INDEXED'):
+                if not is_intact(key, value):
                     raise sqlite3.DatabaseError(f"the checksum of row {key!r} does not match")
     for name in names:
         db.execute(f'SELECT key FROM "{name}" ORDER BY number DESC LIMIT 1').fetchone()

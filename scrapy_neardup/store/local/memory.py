@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
 
 from ...row_index import NEWEST, Places, RowIndex, keep_nearest
 from ..interface import Entry, Found, Question, Row
-from ..records import Record, code, key_at, place
-
-_NAMED = "visit/c"  # the keys of visits begin with this or a later letter if they are not of URLs, which are counted
+from ..records import COUNTED, Key, Record, bounds
 
 
 class MemoryBackend:
@@ -20,24 +19,26 @@ class MemoryBackend:
 
     def __init__(self) -> None:
         self.index = RowIndex()
-        self._rows: dict[str, Record | None] = {}
+        self._rows: dict[Key, Record | None] = {}
         """Records by key. None stands for a deleted row that may still be in the file of a derived back end."""
-        self._pending: dict[str, int] = {}
+        self._pending: dict[Key, int] = {}
         """The number of index keys of each pending document, by its key."""
-        self._runs = {code(""): ""}
-        """The runs by code."""
         self._written = 0
 
-    def get(self, keys: Iterable[str]) -> list[Row]:
+    def get(self, keys: Iterable[Key]) -> list[Row]:
         return [Row(key, record) for key in keys if (record := self._rows.get(key)) is not None]
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
-        prefix = f"{kind}/{run}/" if run else f"{kind}/"
-        for key in [key for key in self._rows if key.startswith(prefix)]:
-            yield from self.get([key])
+        yield from self.get(self._keys(kind, run))
+
+    def _keys(self, kind: str, run: str) -> list[Any]:
+        """Return the keys of the rows of a kind, or those of a run."""
+        first, end = bounds(kind, run)
+        some: list[Any] = [key for key in self._rows if isinstance(key, type(first))]
+        return [key for key in some if first <= key < end]
 
     def find(
-        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
     ) -> list[Found]:
         places = self.index.find(questions)
         answers = [self._found(question, found) for question, found in zip(questions, places, strict=True)]
@@ -65,14 +66,13 @@ class MemoryBackend:
 
     def _at(self, places: Iterable[int]) -> dict[int, Row]:
         """Return the existing rows at these places, as a dictionary by place."""
-        keys = {key_at(place, self._runs): place for place in places}
-        return {keys[row.key]: row for row in self.get(keys)}
+        return {cast(int, row.key): row for row in self.get(places)}
 
     def size(self, kind: str) -> int:
         return sum(self._rows[key] is not None and key not in self._pending for key in self._counted(kind))
 
-    def _counted(self, kind: str) -> list[str]:
-        return [key for key in self._rows if key.startswith(f"{kind}/") and key < _NAMED]
+    def _counted(self, kind: str) -> list[Key]:
+        return [key for key in self._rows if isinstance(key, int) and key in COUNTED[kind]]
 
     def writers(self) -> set[int]:
         return set()
@@ -88,7 +88,7 @@ class MemoryBackend:
     def release(self, entry: Entry) -> None:
         self._pending.pop(entry.key, None)
         self._rows.pop(entry.key, None)
-        self.index.remove(place(entry.key))
+        self.index.remove(cast(int, entry.key))
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         for entry in deleted:
@@ -103,14 +103,14 @@ class MemoryBackend:
         if (known := self._pending.pop(key, None)) is not None:
             keys, simhash = keys[known:], None
         if (keys or simhash is not None) and not keeps_place:
-            self.index.add(place(key), keys, simhash)
+            self.index.add(cast(int, key), keys, simhash)
         self._rows[key] = record
 
     def news(self) -> tuple[list[Row], bool]:
         return [], False
 
     def hold_run(self, run: str) -> bool:
-        return self._runs.setdefault(code(run), run) == run
+        return True
 
     def is_held(self, run: str) -> bool:
         return False

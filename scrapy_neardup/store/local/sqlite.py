@@ -23,9 +23,9 @@ from weakref import WeakSet
 from sqlitedict import SqliteDict
 
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, VISIT, Record, dump, place
+from ..records import COUNTED, DOCUMENT, Key, Record, bounds, dump, is_id
 from . import database
-from .database import LOCK_SECONDS, RunLock, key_in, open_database, runs_in, shrink, store_errors, stored_key
+from .database import LOCK_SECONDS, RunLock, open_database, shrink, store_errors
 from .memory import MemoryBackend
 from .stored_index import StoredIndex, folder_of, posted, remove
 
@@ -33,7 +33,7 @@ AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
 WRITTEN = 400  # rows in a statement that writes, since SQLite accepts at least 999 parameters
 END = (1 << 63) - 1  # above the number of any row
 PATIENCE = 1.0  # seconds between two checks that the thread is alive
-Changes: TypeAlias = Mapping[str, tuple[Record | None, bool]]
+Changes: TypeAlias = Mapping[Key, tuple[Record | None, bool]]
 """By key, the record to write, None to delete the row; and whether the row gets a new number."""
 
 
@@ -53,7 +53,7 @@ class SqliteBackend(MemoryBackend):
         self._known = 0
         self._own: deque[tuple[int, int]] = deque()
         """The first and last numbers of rows that this process wrote, above those of rows that it has not read."""
-        self._waiting: dict[str, bool] = {}
+        self._waiting: dict[Key, bool] = {}
         """The keys of the rows to write next, and whether each gets a new number, so that others read it as new."""
         self._writing: tuple[Future[int], Changes] | None = None
         self._locks: dict[str, RunLock] = {}
@@ -62,7 +62,6 @@ class SqliteBackend(MemoryBackend):
         try:
             self._writer = Writer(self.name, self._table) if writes else None
             with store_errors(self.name, "read"):
-                self._runs |= runs_in(self._db, self._table)
                 [last] = self._db.execute(f'SELECT max(number) FROM "{self._table}"').fetchone()
                 self.index.load(last or 0)
                 self._known = self.index.last
@@ -74,16 +73,11 @@ class SqliteBackend(MemoryBackend):
 
     # Rows
 
-    def get(self, keys: Iterable[str]) -> list[Row]:
+    def get(self, keys: Iterable[Key]) -> list[Row]:
         wanted = list(keys)
         rows = [Row(key, record) for key in wanted if (record := self._rows.get(key)) is not None]
-        stored = [stored_key(key) for key in wanted if key not in self._rows]
-        return rows + [Row(self._key(key), value) for key, value in self._select("key, value", "key", stored)]
-
-    def _key(self, stored: Any) -> str:
-        if isinstance(stored, int) and stored >> 32 not in self._runs and stored > 0:  # the run has just begun
-            self._runs |= runs_in(self._db, self._table)
-        return key_in(stored, self._runs)
+        stored = [key for key in wanted if key not in self._rows]
+        return rows + [Row(*row) for row in self._select("key, value", "key", stored)]
 
     def _select(self, columns: str, by: str, values: Sequence[object]) -> list[Any]:
         """Return `columns` of the rows whose column `by` has one of `values`."""
@@ -96,7 +90,7 @@ class SqliteBackend(MemoryBackend):
         return found
 
     def find(
-        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
     ) -> list[Found]:
         found = super().find(questions, entries, ahead)
         some = self._meeting if self in self._meeting else ()
@@ -114,7 +108,7 @@ class SqliteBackend(MemoryBackend):
         """
         answers = super().find(questions)
         found = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
-        new = {row.key: row.value for row in found if row.key in self._rows and row.key.startswith(DOCUMENT)}
+        new = {row.key: row.value for row in found if row.key in self._rows and is_id(row.key)}
         waits = new.keys() <= self._pending.keys() or self._can_write()
         # Encoded, since each store counts the copies of a document by itself.
         values = {key: dump(key, cast(Record, record)) for key, record in new.items()}
@@ -133,16 +127,15 @@ class SqliteBackend(MemoryBackend):
         return False
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
-        prefix = f"{kind}/{run}/" if run else f"{kind}/"
-        unwritten = {key for key in self._rows if key.startswith(prefix)}
-        last, end = database.bounds(kind, run)
+        unwritten = {*self._keys(kind, run)}
+        first, end = bounds(kind, run)
         query = f'SELECT key, value FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT {AT_ONCE}'
-        rows: list[Any] = [(last, None)]
+        rows: list[Any] = [(first, None)]
         while rows:
             with store_errors(self.name, "read"):
                 rows = self._db.execute(query, (rows[-1][0], end)).fetchall()
-            for stored, value in rows:
-                unwritten.discard(key := self._key(stored))
+            for key, value in rows:
+                unwritten.discard(key)
                 if (record := self._rows.get(key, value)) is not None:
                     yield Row(key, record)
         yield from self.get(sorted(unwritten))
@@ -152,8 +145,8 @@ class SqliteBackend(MemoryBackend):
         with store_errors(self.name, "read"):
             self._db.execute("BEGIN")  # both reads see the same rows
             try:
-                [stored] = self._db.execute(query, database.COUNTED[kind]).fetchone()
-                waiting = self._select("key", "key", [*map(stored_key, self._counted(kind))])
+                [stored] = self._db.execute(query, (COUNTED[kind].start, COUNTED[kind].stop)).fetchone()
+                waiting = self._select("key", "key", self._counted(kind))
             finally:
                 self._db.execute("COMMIT")
         return super().size(kind) + int(stored) - len(waiting)
@@ -162,7 +155,7 @@ class SqliteBackend(MemoryBackend):
         found, key = set(), 0
         query = f'SELECT key FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT 1'
         with store_errors(self.name, "read"):
-            while row := self._db.execute(query, (key, database.COUNTED[DOCUMENT][1])).fetchone():
+            while row := self._db.execute(query, (key, COUNTED[DOCUMENT].stop)).fetchone():
                 found.add(row[0] >> 32)
                 key = (row[0] >> 32) + 1 << 32
         return found
@@ -171,15 +164,15 @@ class SqliteBackend(MemoryBackend):
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         for entry in deleted:
-            if entry.key in self._waiting and entry.key.startswith(DOCUMENT):  # it was never written
-                self.index.remove(place(entry.key))
+            if entry.key in self._waiting and is_id(entry.key):  # it was never written
+                self.index.remove(cast(int, entry.key))
             self._rows[entry.key] = None
             self._waiting[entry.key] = True
         for entry in entries:
             self._put(entry)
             self._wait(entry.key, is_new=not entry.keeps_place)
 
-    def _wait(self, key: str, *, is_new: bool) -> None:
+    def _wait(self, key: Key, *, is_new: bool) -> None:
         self._waiting[key] = is_new or self._waiting.get(key, False)
 
     def flush(self, *, wait: bool) -> None:
@@ -223,8 +216,8 @@ class SqliteBackend(MemoryBackend):
             rows, more = self._read_news()
             self.version = self.version if more else version
             if not (more or self._writing):  # the index has all rows that have a number
-                kinds, kept = (DOCUMENT, VISIT), self._rows
-                self.index.grow(self._known, lambda: (place(key) for key in kept if key.startswith(kinds)), wait=False)
+                kept = self._rows
+                self.index.grow(self._known, lambda: (key for key in kept if isinstance(key, int)), wait=False)
         return rows, more
 
     def _read_news(self) -> tuple[list[Row], bool]:
@@ -237,10 +230,10 @@ class SqliteBackend(MemoryBackend):
         rows = self._db.execute(f"{query} {AT_ONCE}", (self._known, first)).fetchall()
         own = self._writing[1] if self._writing else {}
         found: list[Row] = []
-        for number, stored, value in rows:
-            self._known, key = number, self._key(stored)
+        for number, key, value in rows:
+            self._known = number
             if key not in own and self._rows.get(key, key) is not None:  # else this process writes or deletes it
-                if known := posted(stored, value):
+                if known := posted(key, value):
                     self.index.add(*known)
                 found.append(Row(key, value))
         if len(rows) < AT_ONCE and self._own:
@@ -358,10 +351,10 @@ class Writer:
         return first or 1
 
     def _statements(self, changes: Changes) -> Iterator[tuple[str, list[Any]]]:
-        deleted = [[stored_key(key)] for key, (record, _) in changes.items() if record is None]
+        deleted: list[list[Any]] = [[key] for key, (record, _) in changes.items() if record is None]
         yield from _for_some(f'DELETE FROM "{self._table}" WHERE key IN (', deleted, ")", "?")
         into = f'INTO "{self._table}" (key, value) VALUES '
-        rows = {key: [stored_key(key), dump(key, record)] for key, (record, _) in changes.items() if record is not None}
+        rows = {key: [key, dump(key, record)] for key, (record, _) in changes.items() if record is not None}
         yield from _for_some(f"REPLACE {into}", [row for key, row in rows.items() if changes[key][1]])
         update = " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         yield from _for_some(f"INSERT {into}", [row for key, row in rows.items() if not changes[key][1]], update)

@@ -28,8 +28,7 @@ from ... import row_index
 from ...files import replacing
 from ...fingerprints.record import Head, index_keys
 from ...row_index import Level, Posted, RowIndex, merged_columns
-from ..records import DAMAGE, key_at, load, page_keys, visit_keys
-from .database import Key
+from ..records import DAMAGE, Key, load, page_keys, visit_keys
 
 STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of memory
 LEAST = 1 << 13  # the minimum number of rows for a file; fewer rows are indexed anew each time, in 0.1 s
@@ -137,7 +136,7 @@ def posted(key: Key, value: bytes) -> Posted | None:
             head = Head.of(record)
             keys = index_keys(record, head) + page_keys(url, label=bool(label), sample=bool(sample))
             return key, keys, head.simhash if head.has_simhash else None
-        if value[4] > _PLAIN and (keys := visit_keys(load(key_at(key, {}), value))):
+        if value[4] > _PLAIN and (keys := visit_keys(load(key, value))):
             return key, keys, None
     return None
 

@@ -31,7 +31,7 @@ from urllib.parse import unquote
 from ...row_index import flips, most_flips
 from .. import named, records
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, HOST, META, RUN, VISIT, id_of, key_at, kind_of, run_of
+from ..records import DOCUMENT, META, VISIT, Key, bounds, kind_of
 from .connection import PLACE, VERSION, Operation, Server, clients, code, logger, store_errors
 
 CODE = 4  # bytes of a run's code
@@ -49,7 +49,6 @@ class RedisBackend(Server):
 
     def __init__(self, address: str, namespace: str, *, writes: bool) -> None:
         super().__init__(address, namespace)
-        self._runs: dict[int, str] = {}
         self._heard = {"news": b"0", "added": b"0"}  # the last entry read of each stream
         try:
             latest = self.run(*(["call", "XREVRANGE", self.key(each), "+", "-", "COUNT", 1] for each in self._heard))
@@ -65,7 +64,7 @@ class RedisBackend(Server):
 
     # Rows
 
-    def get(self, keys: Iterable[str]) -> list[Row]:
+    def get(self, keys: Iterable[Key]) -> list[Row]:
         with store_errors(self.name):
             rows = [*self._rows_at(map(place, keys))]
         for key, value, _ in rows:
@@ -86,7 +85,7 @@ class RedisBackend(Server):
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
             is_own = is_pending and place[:CODE] in own
             if not is_own or place in self.held:  # otherwise this process has withdrawn it
-                rows[place] = Row(self._key(place), value, bool(is_pending and not is_own))
+                rows[place] = Row(_key(place), value, bool(is_pending and not is_own))
         return rows
 
     def writers(self) -> set[int]:
@@ -98,26 +97,16 @@ class RedisBackend(Server):
         [last] = self.run(["call", "HGETALL", self.key("last")])
         return dict(zip(last[::2], map(int, last[1::2]), strict=True))
 
-    def _key(self, place: bytes) -> str:
-        """Return the key of the row at a place."""
-        if len(place) > PLACE:
-            return place.partition(b"/")[2].decode()
-        at = int.from_bytes(place, "big", signed=True)
-        if at >= 0 and at >> 32 not in self._runs:
-            [names] = self.run(["call", "HKEYS", self.key(RUN)])
-            self._runs |= {records.code(name.decode()): name.decode() for name in names}
-        return key_at(at, self._runs)
-
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):
             if kind == DOCUMENT:
                 yield from self._documents([code(run)] if run else [])
             elif kind == VISIT:
                 pairs = chain(self._pairs("visit"), self._pairs("name"))
-                yield from (Row(self._key(place), value) for place, value in pairs)
+                yield from (Row(_key(place), value) for place, value in pairs)
             else:
                 rows = sorted((f"{kind}/{name.decode()}", value) for name, value in self._pairs(kind))
-                yield from (Row(*row) for row in rows if not run or run == run_of(id_of(row[0])))
+                yield from (Row(*row) for row in rows if row[0].startswith(str(bounds(kind, run)[0])))
 
     def _pairs(self, name: str) -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs of a hash. Some may come twice while others are written."""
@@ -131,14 +120,14 @@ class RedisBackend(Server):
         last = self._last()
         for place in (row for row in self.held if len(row) == PLACE):
             last[place[:CODE]] = max(last.get(place[:CODE], 0), int.from_bytes(place[CODE:], "big"))
-        for run in codes or sorted(last, key=lambda run: self._key(run + bytes(CODE))):
+        for run in codes or sorted(last):
             places = (run + pack(">I", number) for number in range(last.get(run, -1) + 1))
             yield from (row for row in self._rows_at(places) if not row.is_pending)
 
     # Lookups
 
     def find(
-        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[str] = ()
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
     ) -> list[Found]:
         with store_errors(self.name):
             holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
@@ -249,11 +238,16 @@ def namespaces(address: str) -> list[str]:
 # The arguments of the script
 
 
-def place(key: str) -> bytes:
+def place(key: Key) -> bytes:
     """Return the place of a row on a server."""
-    if kind_of(key) in (RUN, META, HOST):
-        return f"key/{key}".encode()
-    return records.place(key).to_bytes(PLACE, "big", signed=True)
+    return key.to_bytes(PLACE, "big", signed=True) if isinstance(key, int) else f"key/{key}".encode()
+
+
+def _key(place: bytes) -> Key:
+    """Return the key of the row at a place."""
+    if len(place) > PLACE:
+        return place.partition(b"/")[2].decode()
+    return int.from_bytes(place, "big", signed=True)
 
 
 def _packed(keys: Sequence[int]) -> bytes:
