@@ -18,7 +18,7 @@ from scrapy_neardup.fingerprints.record import Sketch, encode
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Store
 from scrapy_neardup.store.interface import Entry
-from scrapy_neardup.store.records import DOCUMENT, Record, postings, visit_key
+from scrapy_neardup.store.records import Key, Record, postings, visit_key
 
 Numbers = npt.NDArray[np.uint64]
 SLOTS = {"exact": slice(1), "imatch": slice(1, 2), "shingle": slice(12, 24)}  # of the keys of a document, by detector
@@ -101,10 +101,10 @@ def signature(label: int, place: int, changed: int = 0) -> Signature:
 
 def fill(store: Store, given: Given) -> None:
     """Write documents and visits to a store of any kind, many at once."""
-    ids: list[str] = []
+    ids: list[int] = []
     for start in range(0, len(given.numbers), BATCH):
         numbers, is_held = given.numbers[start : start + BATCH], given.is_held[start : start + BATCH]
-        rows: list[tuple[str, Record]] = []
+        rows: list[tuple[Key, Record]] = []
         for place, number, held in zip(range(start, start + len(numbers)), numbers, is_held, strict=True):
             id = store.session.next_id()
             if held:
@@ -112,7 +112,7 @@ def fill(store: Store, given: Given) -> None:
                 each.id = id
                 ids.append(id)
                 visit = Visit("", None, False, 0, SIZE, target=id, at=id)
-                rows.append((f"{DOCUMENT}/{id}", each))
+                rows.append((id, each))
             else:
                 visit = Visit(url(place), None, True, START + place, SIZE, EVIDENCE, target=ids[int(number)], at=id)
             rows.append((visit_key(url(place)), visit))

@@ -4,9 +4,9 @@ The comment above each twin names its Python function, whose docstring has the p
 bits, in the layout of numpy arrays.
 
 No state is kept between calls, and arguments are not modified. Memory that is read need not be aligned. No other thread
-may change the arguments during a call. `sign` releases the lock of Python, so that other threads run meanwhile. */
+may change the arguments during a call. `sign` releases the lock of Python, so that other threads run meanwhile. No
+format of arguments has a `#`: built by Python 3.13, it would fail in 3.11, which may load the same file. */
 
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 #include <stdlib.h>

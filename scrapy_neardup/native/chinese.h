@@ -123,11 +123,10 @@ static int64_t add_lines(Dictionary *words, const unsigned char *text, Py_ssize_
 and the sum of all counts. */
 static PyObject *dictionary(PyObject *module, PyObject *args)
 {
-    const char *lines;
-    Py_ssize_t size;
+    PyObject *lines;
     int bits;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y#i", &lines, &size, &bits))
+    if (!PyArg_ParseTuple(args, "Si", &lines, &bits))
         return NULL;
     if (bits < 1 || bits > MOST_BITS)
         return fail("an array can't be so small, or so large"), NULL;
@@ -137,7 +136,7 @@ static PyObject *dictionary(PyObject *module, PyObject *args)
         return NULL;
     memset(PyBytes_AsString(made), 0, (size_t)room);
     Dictionary words = dictionary_of(PyBytes_AsString(made), bits);
-    int64_t all = add_lines(&words, (const unsigned char *)lines, size);
+    int64_t all = add_lines(&words, (const unsigned char *)PyBytes_AsString(lines), PyBytes_Size(lines));
     if (all < 0) {
         Py_DECREF(made);
         return fail("these are no lines of words and counts, or too many"), NULL;
@@ -292,23 +291,24 @@ static char *put_text(const Chinese *data, Place *run, const unsigned char *text
 /* tokens.by_jieba: cut(text, words, scores, model) */
 static PyObject *cut(PyObject *module, PyObject *args)
 {
-    const char *text, *words, *scores, *model;
-    Py_ssize_t size, words_size, scores_size, model_size, bits = 1;
+    PyObject *text, *words, *scores, *model;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y#y#y#y#", &text, &size, &words, &words_size, &scores, &scores_size, &model, &model_size))
+    if (!PyArg_ParseTuple(args, "SSSS", &text, &words, &scores, &model))
         return NULL;
+    Py_ssize_t size = PyBytes_Size(text), words_size = PyBytes_Size(words), scores_size = PyBytes_Size(scores), bits = 1;
     while (bits < MOST_BITS && words_size > 8 * (HAN + ((Py_ssize_t)1 << bits)))
         bits++;
     if (words_size != 8 * (HAN + ((Py_ssize_t)1 << bits)) || scores_size < 8 * (PREFIX + 1) || scores_size % 8 ||
-        model_size != 8 * (4 + 16 + 4 * HAN))
+        PyBytes_Size(model) != 8 * (4 + 16 + 4 * HAN))
         return fail("this is no dictionary with scores and a model"), NULL;
-    Chinese data = {dictionary_of((char *)words, (int)bits), scores, model, (uint64_t)scores_size / 8};
+    Chinese data = {dictionary_of(PyBytes_AsString(words), (int)bits), PyBytes_AsString(scores),
+                    PyBytes_AsString(model), (uint64_t)scores_size / 8};
     Place *run = PyMem_Malloc(((size_t)size / 3 + 2) * sizeof(Place));
     /* At worst, each three bytes are a word of their own, and the first of a run also has a line end before it. */
     PyObject *made = run ? PyBytes_FromStringAndSize(NULL, 2 * size) : PyErr_NoMemory();
     if (made != NULL) {
         char *out = PyBytes_AsString(made);
-        _PyBytes_Resize(&made, put_text(&data, run, (const unsigned char *)text, size, out) - out);
+        _PyBytes_Resize(&made, put_text(&data, run, (const unsigned char *)PyBytes_AsString(text), size, out) - out);
     }
     PyMem_Free(run);
     return made;
@@ -317,10 +317,14 @@ static PyObject *cut(PyObject *module, PyObject *args)
 /* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII, and of Han characters that jieba knows the first. */
 static PyObject *foreign(PyObject *module, PyObject *args)
 {
-    const unsigned char *text;
-    Py_ssize_t size, step, kept = 0, met = 0;
+    PyObject *given;
+    Py_ssize_t step, kept = 0, met = 0;
     (void)module;
-    PyObject *made = PyArg_ParseTuple(args, "y#", &text, &size) ? PyBytes_FromStringAndSize(NULL, size) : NULL;
+    if (!PyArg_ParseTuple(args, "S", &given))
+        return NULL;
+    const unsigned char *text = (const unsigned char *)PyBytes_AsString(given);
+    Py_ssize_t size = PyBytes_Size(given);
+    PyObject *made = PyBytes_FromStringAndSize(NULL, size);
     char *out = made ? PyBytes_AsString(made) : NULL;
     for (Py_ssize_t i = 0; made != NULL && i < size; i += step) {
         step = han(text + i, size - i) < HAN ? 3 : 1;

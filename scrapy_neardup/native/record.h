@@ -343,11 +343,13 @@ static void sign_one(const Source *of, const Wanted *wanted, Scratch *s)
 /* Read a source, and set a new record in the list. Return 0 with an error set if that is impossible. */
 static int read_source(PyObject *given, Py_ssize_t at, const Wanted *wanted, Source *of, PyObject *made)
 {
-    PyObject *source = PyList_GetItem(given, at), *record = NULL;
+    PyObject *source = PyList_GetItem(given, at), *text, *site, *facts, *record = NULL;
     if (!PyTuple_Check(source))
         PyErr_SetString(PyExc_TypeError, "a source is a tuple");
-    else if (PyArg_ParseTuple(source, "y#y#y#K", &of->text, &of->size, &of->site, &of->site_size, &of->facts,
-                              &of->facts_size, &of->layout)) {
+    else if (PyArg_ParseTuple(source, "SSSK", &text, &site, &facts, &of->layout)) {
+        of->text = PyBytes_AsString(text), of->size = PyBytes_Size(text);
+        of->site = PyBytes_AsString(site), of->site_size = PyBytes_Size(site);
+        of->facts = PyBytes_AsString(facts), of->facts_size = PyBytes_Size(facts);
         Py_ssize_t keys = wanted->digests + (wanted->parts & SHINGLE ? BANDS : 0);
         if ((of->size < INT32_MAX && of->facts_size < INT32_MAX) || fail("a text is too large"))
             record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof(Head) + 8 * keys + of->facts_size);
@@ -397,27 +399,27 @@ static PyObject *sign(PyObject *module, PyObject *args)
 }
 
 /* Copy codes, with 0 for each that another sketch has at its place. */
-static void keep_own(unsigned char *own, const unsigned char *codes, const unsigned char *others, Py_ssize_t size)
+static void keep_own(unsigned char *own, PyObject *sketch, PyObject *others)
 {
+    const char *codes = PyBytes_AsString(sketch), *other = PyBytes_AsString(others);
     memcpy(own, codes, BINS);
-    for (; size >= BINS; size -= BINS, others += BINS)
+    for (Py_ssize_t left = PyBytes_Size(others); left >= BINS; left -= BINS, other += BINS)
         for (int i = 0; i < BINS; i++)
-            own[i] = others[i] == codes[i] ? 0 : own[i];
+            own[i] = other[i] == codes[i] ? 0 : own[i];
 }
 
 /* record.overlap: overlap(a, b, others) */
 static PyObject *overlap(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    const unsigned char *a, *b, *others;
+    PyObject *a, *b, *others;
     unsigned char first[BINS], second[BINS];
-    Py_ssize_t size, other, all;
     int one = 0, any = 0, both = 0, equal = 0;
-    if (!PyArg_ParseTuple(args, "y#y#y#", &a, &size, &b, &other, &others, &all))
+    if (!PyArg_ParseTuple(args, "SSS", &a, &b, &others))
         return NULL;
-    if ((size != BINS || other != BINS || all % BINS) && !fail("a sketch has another number of codes"))
-        return NULL;
-    keep_own(first, a, others, all);
-    keep_own(second, b, others, all);
+    if (PyBytes_Size(a) != BINS || PyBytes_Size(b) != BINS || PyBytes_Size(others) % BINS)
+        return fail("a sketch has another number of codes"), NULL;
+    keep_own(first, a, others);
+    keep_own(second, b, others);
     for (int i = 0; i < BINS; i++) {
         one += first[i] != 0;
         any += (first[i] | second[i]) != 0;
