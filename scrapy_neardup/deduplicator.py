@@ -163,29 +163,27 @@ class Deduplicator:
                 logger.info("%d documents forgotten: no URL returned them within NEARDUP_TTL", forgotten.documents)
         return dedup
 
-    def claim(self, document: Document, record: bytes | None = None) -> Claim:
+    def claim(self, document: Document) -> Claim:
         """Decide on a document, and hold it as pending. Later documents are compared with it.
-
-        `record` is the record of the document if `signer` has made it before.
 
         If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds for the outcome of
         that document. Then the verdict is unique, but the document is not held, since it is held there.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
-        while (claim := self.try_claim(document, record)).is_early and claim.rival is None:
+        while (claim := self.try_claim(document)).is_early and claim.rival is None:
             if time.monotonic() > end:
                 return Claim(self, document, claim.signature, None)
             time.sleep(moment)
             moment = min(2 * moment, PAUSES[1])
         return claim
 
-    def try_claim(self, document: Document, record: bytes | None = None) -> Claim:
+    def try_claim(self, document: Document) -> Claim:
         """Decide on a document as `claim` does, without waiting for other processes; see `Claim.is_early`."""
         signature = self._signed.pop(document, None)
         if signature is None:
             if self._signed:
                 self.foresee(())  # the prefetched lookups do not know this document
-            signature = self.sign(document, record)
+            signature = self.sign(document)
         is_held = signature.can_be_repeated
         match = self._enter(document, signature) if is_held else self.matcher.best(document, signature)
         self.matcher.learn(signature, match)
@@ -215,8 +213,8 @@ class Deduplicator:
             for document, record in zip(documents, records or self.signer.records(documents), strict=True):
                 self._signed[document] = self.sign(document, record)
         with suppress(StoreError):  # the claim raises a lasting error again
-            while not self.store.is_remote and self.store.refresh():
-                pass
+            if not self.store.is_remote:
+                self.store.catch_up()
             self.store.foresee([each for each in self._signed.values() if each.can_be_repeated])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
@@ -287,7 +285,7 @@ class Deduplicator:
             if match and claim.is_copy:
                 self._link_item(document, match)
         elif is_new:
-            self._link(given_by[own is not None :], document, signature, None, is_copy=False)
+            self._link(given_by[1:] if own else given_by, document, signature, None, is_copy=False)
         elif match:
             is_copy = claim.is_copy and not claim.is_successor
             given_by = given_by if document.url else ["", *given_by]
@@ -375,8 +373,7 @@ class Deduplicator:
         if self._closed:
             raise StoreError("the store is closed")
         self.store.flush()
-        while self.store.refresh():  # also releases rows that are on disk by now
-            pass
+        self.store.catch_up()  # also releases rows that are on disk by now
 
     def close(self, *, clean: bool = True) -> None:
         """Withdraw pending documents, flush, and close the run. If not `clean`, the run counts as dead. Further

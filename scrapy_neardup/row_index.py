@@ -1,15 +1,18 @@
 """Find rows by their postings: in sorted arrays of integers, the newest rows in dictionaries. No I/O.
 
-Detectors name the kind of their look-up: `Equal` or `Near` of these postings, or an `Index` of their own.
+Detectors name the kind of their lookup: `Equal` or `Near` of these postings, or an `Index` of their own.
 
-An entry of an array is one integer: a posting in its first 36 bits, and the slot of a row in the other 28. A posting is
-35 bits of a key, or 33 bits of a SimHash turned to one of its four blocks, after a bit and the number of the block. So
-a look-up is a range of integers: for a key, all entries that begin with its 35 bits; for a near SimHash, all that begin
-with the 16 bits of a block. Among 10^8 entries, one look-up of a key in 300 finds a wrong row, which verification
+An entry of an array is one integer of 64 bits: a posting, and the slot of a row.
+
+    of a key:      0 | 35 bits of the key | 28 bits of the slot
+    of a SimHash:  1 | 2 bits: number of a block | 33 bits: the SimHash, rotated so that this block comes first | slot
+
+So a lookup is a range of integers: for a key, all entries that begin with its 35 bits; for a near SimHash, all that
+begin with the 16 bits of a block. Among 10^8 entries, one lookup of a key in 300 finds a wrong row, which verification
 rejects.
 
 Each array is a level. A level is merged with the one before it if that one is at most `RATIO` times as large, and both
-have at most `MERGED` rows. So there are few levels. A thread merges them, one merge at a time, and look-ups go on with
+have at most `MERGED` rows. So there are few levels. A thread merges them, one merge at a time, and lookups go on with
 the old levels until its result is adopted. So the crawl waits for no merge, except in memory where rows come faster
 than they are merged.
 """
@@ -163,7 +166,7 @@ class Level:
 
 
 class Places(NamedTuple):
-    """The places of rows that answer a look-up. Some of these rows may not exist any more."""
+    """The places of rows that answer a lookup. Some of these rows may not exist any more."""
 
     keys: dict[int, list[int]]
     """The places of each key that was found, oldest first."""
@@ -185,9 +188,9 @@ class RowIndex:
         """Set the newest rows, which are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
-        self._newest: dict[int, int] = {}  # the first place of each key
+        self._first: dict[int, int] = {}  # the first place of each key
         self._further: dict[int, list[int]] = {}  # its further places, as few keys have some
-        self._simhashes, self._near = array("Q"), array("q")  # SimHashes, and the place of each
+        self._simhashes, self._of_simhashes = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
 
@@ -196,7 +199,7 @@ class RowIndex:
         """The highest row number that a level covers; 0 if there are no levels."""
         return self.levels[-1].last if self.levels else 0
 
-    # Look-ups
+    # Lookups
 
     def find(self, questions: Sequence[Asked], nearest: int = NEWEST) -> list[Places]:
         """Return the places of the newest rows of each key, and of the `nearest` rows near to a SimHash.
@@ -214,8 +217,8 @@ class RowIndex:
         for at, place, far in self._near_newest(asked):
             found[at].near[place] = far
         for (keys, most, _, _), places in zip(questions, found, strict=True):
-            for key in filter(self._newest.__contains__, keys):
-                places.keys[key] = [*places.keys.get(key, ()), self._newest[key], *self._further.get(key, ())]
+            for key in filter(self._first.__contains__, keys):
+                places.keys[key] = [*places.keys.get(key, ()), self._first[key], *self._further.get(key, ())]
             for key in [key for key, some in places.keys.items() if len(some) > 1]:
                 places.keys[key] = [*dict.fromkeys(places.keys[key])][-most:]
             if len(places.near) > nearest:
@@ -226,17 +229,17 @@ class RowIndex:
         """Yield hits among the rows outside the levels: the number of a question, a place, its Hamming distance."""
         asked = [(at, each[2], each[3]) for at, each in enumerate(questions) if each[2] is not None]
         simhashes = np.frombuffer(self._simhashes, np.uint64)
-        for first in range(0, len(asked), AT_ONCE) if self._near else ():
+        for first in range(0, len(asked), AT_ONCE) if self._simhashes else ():
             numbers, wanted, distances = zip(*asked[first : first + AT_ONCE], strict=True)
             far = np.bitwise_count(np.array(wanted, np.uint64)[:, None] ^ simhashes)
             for hit in (far <= max(distances)).ravel().nonzero()[0].tolist():  # in half of the time for two dimensions
                 at, row = divmod(hit, len(simhashes))
                 if far[at, row] <= distances[at]:
-                    yield numbers[at], self._near[row], int(far[at, row])
+                    yield numbers[at], self._of_simhashes[row], int(far[at, row])
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
-        newest = (key in self._newest) + len(self._further.get(key, ()))
+        newest = (key in self._first) + len(self._further.get(key, ()))
         return newest + sum([level.count(key) for level in self.levels])
 
     # The newest rows
@@ -246,11 +249,11 @@ class RowIndex:
         self._removed.discard(place)
         self._rows.append((place, keys, simhash))
         for key in keys:
-            if self._newest.setdefault(key, place) != place:
+            if self._first.setdefault(key, place) != place:
                 self._further.setdefault(key, []).append(place)
         if simhash is not None:
             self._simhashes.append(simhash)
-            self._near.append(place)
+            self._of_simhashes.append(place)
 
     def remove(self, place: int) -> None:
         """Forget a row if it is in no level; at once, or with others later."""

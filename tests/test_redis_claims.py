@@ -23,7 +23,7 @@ def claimed(dedup: Deduplicator, document: Document, settle: Callable[[], object
     """Settle another document once the claim of this one waits; return the claim."""
     tried: list[Document] = []
     try_claim = dedup.try_claim
-    dedup.try_claim = lambda each, record: (tried.append(each), try_claim(each, record))[1]
+    dedup.try_claim = lambda each: (tried.append(each), try_claim(each))[1]
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(dedup.claim, document)
         until(lambda: len(tried) > 1)

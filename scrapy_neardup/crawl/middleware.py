@@ -419,8 +419,7 @@ class MirrorMiddleware(Component):
             self._tried.add(document)
 
     def _delivered(self, documents: Iterable[Signature]) -> list[Signature]:
-        while self._dedup.store.refresh():
-            pass
+        self._dedup.store.catch_up()
         return list(filter(self._dedup.deliveries.is_delivered, documents))
 
     def _send(self, document: Signature, most: int | None = None) -> None:

@@ -31,9 +31,9 @@ from .hashes import MULTIPLIER, NO_TERMS, Hashes, Terms
 EXACT, IMATCH, SIMHASH, SHINGLE = "exact", "imatch", "simhash", "shingle"
 NAMES = (EXACT, IMATCH, SIMHASH, SHINGLE)
 """The detectors whose fingerprints have a place of their own."""
-BANDS, ROWS = 12, 2  # a key is shared by half of the pairs with a resemblance of 0.24, by 99.9 % of those with 0.66
+BANDS, ROWS = 12, 2  # half of the pairs with a resemblance of 0.24 share one of 12 keys, 99.9 % of those with 0.66
 MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts often have the same ones
-SHARE = 20  # distinct words for each term of the lexicon: with more, the lexicon is of another language
+WORDS_A_TERM = 20  # distinct words for each term of the lexicon: with more, the lexicon is of another language
 SKETCH = "sketch/2"  # its scheme
 WIDTH = 3  # tokens in a shingle
 BINS = 512
@@ -142,7 +142,7 @@ def _made(source: Source, wanted: Wanted) -> bytes:
     digest = hashes.hash_bytes(lines) if lines else 0
     parts = [hashes.hash_bytes(source.site), hashes.hash_bytes(source.facts), digest]
     identity = hashes.chain([np.array([each], np.uint64) for each in parts])[0]
-    is_enough = len(terms) >= MIN_TERMS and SHARE * len(terms) >= len(words)
+    is_enough = len(terms) >= MIN_TERMS and WORDS_A_TERM * len(terms) >= len(words)
     found = {
         EXACT: (digest if lines else salt(EXACT), int(identity) if source.site and source.facts else salt(EXACT)),
         IMATCH: hashes.imatch(terms, wanted.digests - 1) if is_enough else (salt(IMATCH),) * wanted.digests,
@@ -319,13 +319,18 @@ def resemblance(a: Sketch, b: Sketch) -> float:
     return found.shared / found.any if found.any else 1.0
 
 
-def containment(a: Sketch, b: Sketch, shared: float) -> float:
-    """Return the containment of the smaller document in the other. `shared` is their resemblance.
+def common_shingles(a: Sketch, b: Sketch, shared: float) -> float:
+    """Return the number of shingles that both documents have. `shared` is their resemblance.
 
     Broder et al. 1997, section 2: |A ∩ B| = r (|A| + |B|) / (1 + r).
     """
+    return shared * (a.shingles + b.shingles) / (1 + shared)
+
+
+def containment(a: Sketch, b: Sketch, shared: float) -> float:
+    """Return the containment of the smaller document in the other. `shared` is their resemblance."""
     smaller = min(a.shingles, b.shingles)
-    return min(1.0, shared * (a.shingles + b.shingles) / (1 + shared) / smaller) if smaller else 1.0
+    return min(1.0, common_shingles(a, b, shared) / smaller) if smaller else 1.0
 
 
 def missing_figures(a: Sketch, b: Sketch) -> float:

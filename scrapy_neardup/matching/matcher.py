@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 
 LONG = 1000  # the number of tokens from which a text is long
+FAMILY_DISCOUNT = 0.13  # the share by which 1 - required resemblance grows if the original has copies
+FIGURE_SHARE = 0.1  # the share of the figures that may differ
+NEAR = 0.7  # the resemblance from which all figures may differ, if the texts have few figures
+FEW_FIGURES = 0.08  # the maximum share of figures among the tokens of a text with few figures
 LEAST = 0.3  # whole texts with less resemblance are not copies, whatever is form
 
 
@@ -83,16 +87,8 @@ class Rule:
     short_allowance: float = 8.0
     """Divided by the number of tokens, and then added in place of `allowance` if it is more, as in short texts. If
     `resemblance` is given by length, neither is added."""
-    family_discount: float = 0.13
-    """If the original has copies already, the allowed difference, 1 - required resemblance, grows by this share."""
-    figure_share: float = 0.1
-    """The share of the figures that may differ."""
     tokens_a_figure: float = 200.0
     """One more figure may differ for each of this many tokens."""
-    near: float = 0.7
-    """The resemblance from which all figures may differ, if the texts have few figures."""
-    few_figures: float = 0.08
-    """The maximum share of figures among the tokens of a text with few figures."""
 
     @classmethod
     def from_config(cls, config: Config) -> Rule:
@@ -129,7 +125,7 @@ class Rule:
 
     def ignores_figures(self, found: Comparison) -> bool:
         """Return whether all figures may differ, because the texts are near copies with few figures."""
-        return found.resemblance >= self.near and found.figures <= self.few_figures * found.tokens
+        return found.resemblance >= NEAR and found.figures <= FEW_FIGURES * found.tokens
 
     def may_accept(self, found: Comparison) -> bool:
         """Return whether two texts may be accepted once form is left out. Texts too short to tell may be too."""
@@ -144,11 +140,11 @@ class Rule:
         else:
             lengths = list(self.resemblance)
             required = self.resemblance[lengths[max(0, bisect_right(lengths, tokens) - 1)]]
-        return required - self.family_discount * (1 - required) * repeated
+        return required - FAMILY_DISCOUNT * (1 - required) * repeated
 
     def allowed_figures(self, tokens: int, figures: int) -> float:
         """Return the number of figures that may differ, given `Comparison.tokens` and `Comparison.figures`."""
-        return self.figure_share * figures + tokens / self.tokens_a_figure
+        return FIGURE_SHARE * figures + tokens / self.tokens_a_figure
 
 
 ANYTHING = Rule(0.0, float("inf"), 0, allowance=0.0, short_allowance=0.0, tokens_a_figure=float("1e-9"))

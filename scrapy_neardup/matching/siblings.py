@@ -27,7 +27,17 @@ import numpy.typing as npt
 from ..document import Document
 from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
 from ..fingerprints.hashes import minima, places, shingle_hashes
-from ..fingerprints.record import BINS, WIDTH, Codes, Overlap, Sketch, missing_figures, overlap, resemblance
+from ..fingerprints.record import (
+    BINS,
+    WIDTH,
+    Codes,
+    Overlap,
+    Sketch,
+    common_shingles,
+    missing_figures,
+    overlap,
+    resemblance,
+)
 from ..signature import Signature
 from ..text.main_text import squeeze
 from ..text.tokens import marks, tokenize
@@ -125,7 +135,7 @@ class Page:
         self._bins: dict[str, npt.NDArray[np.intp]] = {}
 
     def beside(self, earlier: Signature) -> Pair:
-        """Return the pair of this page and an earlier one. The page does not keep it, since that would be a circle."""
+        """Return the pair of this page and an earlier one. The page keeps no reference to it: no cycle."""
         return Pair(self, earlier)
 
     @cached_property
@@ -152,7 +162,7 @@ class Page:
 
     @cached_property
     def samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The positions of the sampled shingles in the text, in order, and their bins."""
+        """The positions in the text, ascending, of the shingles that the sketch samples, and the bin of each."""
         runs = shingle_hashes(self.document.hashes[:, 0], WIDTH)
         bins = places(runs, BINS)
         at = (minima(self.document.shingles, BINS)[bins] == runs).nonzero()[0]
@@ -229,7 +239,9 @@ class Pair:
             return 0.0 if is_one else LITTLE
         if differ and is_one:
             return NEARLY_ALL
-        return LITTLE + (NEARLY_ALL - LITTLE) * self.form * (differ or is_one)
+        if not (differ or is_one):
+            return LITTLE
+        return LITTLE + (NEARLY_ALL - LITTLE) * self.form
 
     def _passages_apart(self) -> Iterator[str]:
         words = max(1, self._later.sketch.tokens)
@@ -318,8 +330,7 @@ class Pair:
     @property
     def form(self) -> float:
         """The share of the later page's shingles that are form."""
-        codes = self._later.head.codes
-        return 1 - self._own.first / max(1, overlap(codes, codes).first)
+        return 1 - self._own.first / max(1, BINS - self._later.head.codes.count(0))
 
     @cached_property
     def _own(self) -> Overlap:
@@ -415,8 +426,7 @@ def _lacking(a: Sketch, b: Sketch) -> tuple[float, float]:
 
     Each is 1 - its containment (Broder et al. 1997, section 2).
     """
-    shared = resemblance(a, b)
-    common = shared * (a.shingles + b.shingles) / (1 + shared)
+    common = common_shingles(a, b, resemblance(a, b))
     return 1 - common / max(1, b.shingles), 1 - common / max(1, a.shingles)
 
 

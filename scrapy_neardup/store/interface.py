@@ -35,7 +35,7 @@ class Selection(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """The numbers of forgotten documents, and of forgotten URLs with those of the documents."""
+    """The numbers of forgotten documents and URLs. The URLs of the documents are included."""
 
     documents: int
     urls: int
@@ -125,7 +125,7 @@ class Backend(Protocol):
         """
 
     def size(self, kind: str) -> int:
-        """Return the number of documents, without those that are pending, or of visits of URLs."""
+        """Return the number of rows of a kind: committed documents, or visits of URLs."""
 
     def writers(self) -> set[int]:
         """Return the codes of the runs that have documents, without those that are not yet written."""
@@ -202,7 +202,8 @@ class Lookup:
         if newest := self._newest.get(name):
             keys = filter(found.rows.__contains__, signature.keys.get(name, ()))
             rows = chain.from_iterable(found.rows[key][-newest:] for key in keys)
-        return list({row.key: row for row in rows if is_id(row.key)}.values())  # a damaged index may lead to any row
+        by_key = {row.key: row for row in rows}
+        return [row for key, row in by_key.items() if is_id(key)]  # a damaged index may lead to any row
 
     def enter(self, signature: Signature) -> None:
         """Add a document to the indexes in RAM, in place of its old entries. If an index raises, undo the additions."""

@@ -132,15 +132,15 @@ Record: TypeAlias = Signature | Visit | Run | HostNews | Mapping[str, Any]
 # Keys
 
 
-def plain(place: str) -> str:
-    """Return the canonical form of a URL, or a name as it is."""
+def canonical_place(place: str) -> str:
+    """Return the canonical form of a URL. The name of a visit stays as it is."""
     return place if place.startswith(_NAMES) else canonical_url(place)
 
 
 @lru_cache(maxsize=1024)
 def visit_key(place: str) -> int:
     """Return the key of the visit of a URL, in any spelling, or with a name."""
-    hashed = hash_text(plain(place)) & _OF_NAME - 1
+    hashed = hash_text(canonical_place(place)) & _OF_NAME - 1
     return (hashed | _OF_NAME if place.startswith(_NAMES) else hashed) - (1 << 63)
 
 

@@ -39,6 +39,8 @@ class Session:
         self.runs: dict[str, Run] = {}
         """The records of all known runs by id."""
         self._by_code: dict[int, Run] = {}
+        self.made: dict[str, Any] = {}
+        """The record of the store: its format, and the schemes of all detectors so far."""
         self.erasures = 0
         """The number of times that rows of a run were forgotten, as far as known, while the store is open."""
         self.sealed = 0

@@ -109,8 +109,7 @@ class Store:
         # The start and end of the period from which this run lost rows when it died, in seconds since the epoch.
         lost = (each.paused for each in died if each.id == run and not self._keeps)
         self.lost = next(((since, time.time()) for since in lost), (0.0, 0.0))
-        while self.refresh():
-            pass
+        self.catch_up()
 
     # Claims
 
@@ -144,8 +143,8 @@ class Store:
         """Return each candidate as a pair of detector name and document, in the order of the detectors."""
         found = self._foreseen.pop(signature, None)
         if found is None:
-            while not self.is_remote and self.refresh():  # a server finds the rows of all processes
-                pass
+            if not self.is_remote:  # a server finds the rows of all processes
+                self.catch_up()
             [found] = self._ask({signature: self.lookup.question(signature)}, [self._intended.get(signature)])
         if entry := self._intended.get(signature):
             self._seen = found.seen
@@ -237,7 +236,8 @@ class Store:
     def _sampled(self, signature: Signature, entry: Entry) -> Entry:
         """Make a new document a sample of its host, or leave it out by chance. Return the entry to write."""
         name = host(signature.url or "")
-        if not name or spread(signature.id) >> 32 & ((1 << self._samples[name] // PAGES) - 1):
+        share = 1 << self._samples[name] // PAGES
+        if not name or spread(signature.id) >> 32 & share - 1:
             return entry
         if len(self._samples) >= HOSTS:
             self._samples.clear()
@@ -284,13 +284,13 @@ class Store:
 
     def held(self, row: Row) -> Signature:
         """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
-        if isinstance(row.value, Signature):  # as long as it is in memory
+        if isinstance(row.value, Signature):  # as long as it is unwritten
             row.value.count = self.urls.count
             return row.value
         signature = self._held.get(key := cast(int, row.key))
         if signature is None:
             signature = self._held[key] = cast(Signature, self.session.load(row))
-            self._recent.append(signature)
+            self._recent.append(signature)  # since `_held` has weak references
             signature.count = self.urls.count
         self.urls.note(signature)
         if row.is_pending:
@@ -411,7 +411,7 @@ class Store:
         before = self.backend.version
         rows, more = self.backend.news()
         if rows or more or self.is_remote or self.backend.version != before:
-            self.urls.refresh()  # deletions and repeated visits are no news
+            self.urls.clear()  # deletions and repeated visits are no news
         if rows or self.is_remote:  # a server sends no news of visits
             self.urls.copies.clear()
         errors: list[StoreError] = []
@@ -425,6 +425,11 @@ class Store:
         if errors:
             raise errors[0]
         return more
+
+    def catch_up(self) -> None:
+        """Read all new rows of other processes."""
+        while self.refresh():
+            pass
 
     def hears_of_erasures(self) -> bool:
         """Return whether other processes have meanwhile forgotten documents of a run, which made a form of others.

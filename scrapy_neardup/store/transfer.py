@@ -115,8 +115,7 @@ def _value(value: Any) -> Any:
 
 def _add(store: Store, rows: list[tuple[Key, Record]], counts: Imported) -> None:
     """Import a chunk of rows, and return once the rows are durable."""
-    while store.refresh():
-        pass
+    store.catch_up()
     _add_runs(store, [record for _, record in rows if isinstance(record, Run)])
     _add_rows(store, [*_wanted(store, rows, counts)], counts)
     store.backend.flush(wait=True)

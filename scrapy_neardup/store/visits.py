@@ -18,7 +18,19 @@ from typing import TYPE_CHECKING, cast
 
 from ..signature import Signature, Visit
 from .interface import Backend, Entry, Question, Row, StoreError
-from .records import DOCUMENT, VISIT, Key, code, code_of, index_key, number_of, plain, postings, visit_key, visit_keys
+from .records import (
+    DOCUMENT,
+    VISIT,
+    Key,
+    canonical_place,
+    code,
+    code_of,
+    index_key,
+    number_of,
+    postings,
+    visit_key,
+    visit_keys,
+)
 
 if TYPE_CHECKING:
     from .runs import Session
@@ -47,7 +59,9 @@ class Visits:
         visit = self._read(visit_key(place))
         if visit is None or place in (visit.url, visit.name):
             return visit
-        return visit if plain(visit.name or visit.url) == plain(place) else None  # URLs may have the same hash
+        return (
+            visit if canonical_place(visit.name or visit.url) == canonical_place(place) else None
+        )  # URLs may have the same hash
 
     def _read(self, key: int) -> Visit | None:
         """Return the visit with this key, or None if it is unknown, or its document is not held any more."""
@@ -142,7 +156,7 @@ class Visits:
     def take(self, keys: Iterable[int], rows: Iterable[Row]) -> None:
         """Cache the rows that were found under keys of visits."""
         if len(self._known) >= MOST_KNOWN:
-            self.refresh()
+            self.clear()
         self._known |= dict.fromkeys(keys)
         for row in rows:
             self._known[row.key] = row  # decoded when it is asked for, since it may be damaged
@@ -152,7 +166,7 @@ class Visits:
         if len(self._fresh) < MOST_KNOWN:
             self._fresh[document.id] = document
 
-    def refresh(self) -> None:
+    def clear(self) -> None:
         """Clear the caches, except that of numbers of copies."""
         self._known.clear()
         self._fresh.clear()
