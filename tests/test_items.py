@@ -499,6 +499,34 @@ def test_the_only_item_of_a_page_needs_no_name() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("url", "fetch", "is_part"),
+    [
+        (f"{URL}#c2", None, True),
+        (f"{URL}#c2", Fetch((URL,), place=URL), True),
+        (f"{URL}#c2", Fetch((URL,), place=URL, gives_one=True), False),
+        (f"{URL}#/c/2", None, False),
+        (f"{URL}#", None, False),
+    ],
+)
+def test_an_item_at_a_fragment_is_one_of_several_of_its_page(url: str, fetch: Fetch | None, is_part: bool) -> None:
+    document = item_document({"url": url, "text": BODY}, Config(), fetch)
+    assert document
+    assert (document.is_one_of_several, document.has_own_url) == (is_part, not is_part)
+
+
+def test_an_answer_below_the_text_that_it_quotes_is_kept() -> None:
+    posts = [("Leak", BODY), *(("Re: Leak", f"{BODY}\n{text(seed, 14)}") for seed in (3, 4))]
+    with Deduplicator.open() as dedup:
+        for number, (title, body) in enumerate(posts):
+            document = item_document({"url": f"{URL}#{number}", "title": title, "text": body})
+            assert document
+            assert dedup.claim(document).verdict.status == "unique"
+        again = item_document({"url": f"{URL}#9", "title": "Re: Leak", "text": posts[1][1]})
+        assert again
+        assert dedup.claim(again).verdict.status != "unique"
+
+
 # URLs
 
 
