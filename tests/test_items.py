@@ -516,7 +516,8 @@ def test_an_item_at_a_fragment_is_one_of_several_of_its_page(url: str, fetch: Fe
 
 
 def test_an_answer_below_the_text_that_it_quotes_is_kept() -> None:
-    posts = [("Leak", BODY), *(("Re: Leak", f"{BODY}\n{text(seed, 14)}") for seed in (3, 4))]
+    quoted = text(1, 60)
+    posts = [("Leak", quoted), *(("Re: Leak", f"{quoted}\n{text(seed, 14)}") for seed in (3, 4))]
     with Deduplicator.open() as dedup:
         for number, (title, body) in enumerate(posts):
             document = item_document({"url": f"{URL}#{number}", "title": title, "text": body})
