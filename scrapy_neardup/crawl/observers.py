@@ -184,8 +184,9 @@ class DroppedFeed:
             self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
             self._exporter.open_spider(self._spider)
         except Exception as error:  # a storage may raise anything for an invalid URI
+            why = f": {error!r}" if error.args else ""  # Scrapy has logged the reason for an empty NotConfigured
             allowed = "a feed URI with a scheme in FEED_STORAGES and a file extension in FEED_EXPORTERS"
-            raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed: {error!r}; allowed is {allowed}") from error
+            raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed{why}; allowed is {allowed}") from error
 
     def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
         """Write a dropped item. Items that can't be written are counted, and the first error is logged."""
