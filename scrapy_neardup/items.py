@@ -130,11 +130,6 @@ class Record:
             return cls(item.items(), config, fetch)
         return cls(ItemAdapter(item).items(), config, fetch) if ItemAdapter.is_item(item) else None
 
-    def roles_in_words(self) -> str:
-        """Return the fields of each role: "text from body; facts date, place"."""
-        said = {role: [name for name, each in self.roles.items() if each == role] for role in _SAID}
-        return "; ".join(_SAID[role] % ", ".join(names) for role, names in said.items() if names)
-
     # The document
 
     def pages(self) -> list[str]:
@@ -381,6 +376,12 @@ _SAID = {
     "link": "links %s",
     "ignored": "ignored %s",
 }
+
+
+def in_words(roles: Mapping[str, str]) -> str:
+    """Return fields, given with their roles, in words: "text from body; facts date, place"."""
+    said = {role: [name for name, each in roles.items() if each == role] for role in _SAID}
+    return "; ".join(_SAID[role] % ", ".join(names) for role, names in said.items() if names)
 
 
 def item_document(item: Any, config: Config | None = None, fetch: Fetch | None = None) -> Document | None:

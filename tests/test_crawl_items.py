@@ -58,6 +58,14 @@ def test_the_role_of_each_field_is_logged_for_each_type_of_item(crawl, a):
         assert result.log.count(line) == 1
 
 
+def test_fields_that_later_items_have_are_logged_too_but_not_without_end(crawl, a):
+    boots = [{"title": f"Boot {n}", "description": article(1), f"size_{n}": 1} for n in range(12)]
+    a.pages["/boots"] = Page(json.dumps([boots[0], boots[0], *boots]))
+    result = crawl("JsonSpider", urls=[f"{a.url}/boots"])
+    assert result.log.count("Items of type dict: text from description; title title; facts size_0\n") == 1
+    assert [result.log.count(f"More fields of items of type dict: facts size_{n}\n") for n in (1, 9, 10)] == [1, 1, 0]
+
+
 @pytest.mark.parametrize("words", [{"description": article(1)}, {}], ids=["one description", "no text"])
 def test_a_snapshot_has_all_records_of_a_page_in_every_run(crawl, a, words):
     editions = [{"date": f"2024-05-{day:02}", "edition_number": 1000 + day, **words} for day in range(1, 9)]

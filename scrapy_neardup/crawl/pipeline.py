@@ -30,7 +30,7 @@ from scrapy.utils.datatypes import LocalCache
 from ..deduplicator import Claim
 from ..document import Document, Tree
 from ..facts import Clock
-from ..items import Fetch, Record
+from ..items import Fetch, Record, in_words
 from ..settings import TAG_FIELD
 from ..signature import Signature
 from ..stats import BY_DETECTOR, PREFIX, Stat
@@ -48,6 +48,7 @@ logger = logging.getLogger(__name__)
 MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
 NO_TICKET = Ticket("")
 SHOWN = 3  # drops that are logged at INFO, so that a wrong role of a field is noticed
+MOST_LINES = 10  # of the log that name the roles of fields
 MOST_FIELDS = 200
 _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
 _NO_ORIGIN = (
@@ -321,7 +322,9 @@ class NearDupPipeline(Component):
         self._origins.connect()
         self._requests = neardup.component(MirrorMiddleware)
         self._untaggable: set[type] = set()
-        self._told: set[type] = set()  # whose roles were logged
+        # By type of item: the fields that were logged, with their roles.
+        self._told: dict[type, set[tuple[str, str]]] = {}
+        self._lines = 0  # that were needed for them
         self._shown = 0
         # By held document: the pending claim of the first item of this run that repeats the document.
         self._delivering: dict[Signature, Claim] = {}
@@ -359,13 +362,21 @@ class NearDupPipeline(Component):
         record = Record.of(item, self._config, self._origins.fetch(page))
         if record is None:
             return None
-        if type(item) not in self._told:
-            self._told.add(type(item))
-            logger.info("Items of type %s: %s", type(item).__name__, record.roles_in_words())
+        if self._lines < MOST_LINES:
+            self._tell_roles(type(item), record.roles)
         if len(self.neardup.dedup.store.fields) < MOST_FIELDS:
             self.neardup.dedup.store.fields.update(record.facts)
         workers = self.neardup.workers
         return record.document({html: await workers.read(html) for html in record.pages()} if workers.reads else {})
+
+    def _tell_roles(self, kind: type, roles: dict[str, str]) -> None:
+        """Log the fields that no item of this type had so far in these roles."""
+        told = self._told.setdefault(kind, set())
+        if new := roles.items() - told:
+            fields = in_words({name: role for name, role in roles.items() if (name, role) in new})
+            logger.info("%s of type %s: %s", "More fields of items" if told else "Items", kind.__name__, fields)
+            told |= new
+            self._lines += 1
 
     async def _claim(self, document: Document, in_hand: ItemInHand) -> Claim | None:
         """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
