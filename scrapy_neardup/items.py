@@ -26,8 +26,8 @@ from w3lib.encoding import html_to_unicode
 from .document import Document, Tree
 from .facts import Clock, Fact, Kind, brief, fact_of, link_fact, list_fact, nested_fact, pack, plain, string_fact
 from .settings import TAG_FIELD, Config
-from .text.html import Page, is_whole_page, looks_like_html, title_of
-from .text.main_text import squeeze
+from .text.html import Page, is_whole_page, looks_like_html
+from .text.main_text import squeeze, title_of
 from .text.tokens import has_words
 from .text.urls import canonical_url, host, names_part
 

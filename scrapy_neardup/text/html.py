@@ -1,7 +1,7 @@
-"""Read the title, the main text and the layout of HTML. Pure.
+"""Read a page: parse its HTML, find its text or that in its data, and its layout. Pure.
 
 This module only reads a page. Fetching, tokenization and comparison are elsewhere, and nothing here imports Scrapy, so
-feeds, archives and tests read a page exactly as a crawl does. How the main text is found: main_text.py.
+feeds, archives and tests read a page exactly as a crawl does. How the title and main text are found: main_text.py.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from lxml import etree
 from w3lib.html import replace_entities, replace_tags
 
-from .main_text import main_text, outermost, squeeze, text_of, weight
+from .main_text import main_text, squeeze, title_of, weight
 from .tokens import has_words
-
-_ANCHORS = " ¶#\uf0c1"  # link signs behind headings
 
 _CLASSES = etree.XPath("descendant-or-self::*/@class", smart_strings=False)
 _FRAMING = (
@@ -187,22 +185,6 @@ def canonical_links(root: etree._Element) -> list[str]:
     """Return the canonical URLs that a page names, as written in it. Most pages name none or one."""
     links = root.iter("link")
     return [url for link in links if "canonical" in link.get("rel", "").lower().split() and (url := link.get("href"))]
-
-
-def title_of(root: etree._Element) -> str:
-    """Return the heading that <title> repeats. Unlike <title>, this heading lacks the name of the site.
-
-    Without such a heading, return og:title, else <title>, else the first heading.
-    """
-    found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
-    for element in outermost(root, *found):
-        found[element.tag].append(element)
-    title = next(map(text_of, found["title"]), "")
-    headings = [heading for each in found["h1"] if (heading := text_of(each).rstrip(_ANCHORS))]
-    # The last such heading, since the first may be the name of the site.
-    repeated = (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title))
-    og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
-    return next(repeated, "") or squeeze(next(og_titles, "")) or title or next(iter(headings), "")
 
 
 Extract = Callable[[str], str | None]

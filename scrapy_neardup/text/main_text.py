@@ -1,4 +1,4 @@
-"""Find the main text of a page. Pure.
+"""Find the title and the main text of a page. Pure.
 
 Theory of operation
 -------------------
@@ -115,6 +115,7 @@ _MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
 _MOST_READ = 500  # letters of a class or id
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
+_ANCHORS = " ¶#\uf0c1"  # link signs behind headings
 _FRAME = 300  # letters at most outside a list, such as the name and the address of a site
 _MOST = 0.6  # of what a page says, at least inside
 _LINE_FEE = 20  # letters
@@ -165,6 +166,22 @@ def outermost(element: etree._Element, *tags: str) -> Iterator[etree._Element]:
         yield each
         for _ in each.iterdescendants(*tags) if len(each) else ():
             next(found)
+
+
+def title_of(root: etree._Element) -> str:
+    """Return the heading that <title> repeats. Unlike <title>, this heading lacks the name of the site.
+
+    Without such a heading, return og:title, else <title>, else the first heading.
+    """
+    found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
+    for element in outermost(root, *found):
+        found[element.tag].append(element)
+    title = next(map(text_of, found["title"]), "")
+    headings = [heading for each in found["h1"] if (heading := text_of(each).rstrip(_ANCHORS))]
+    # The last such heading, since the first may be the name of the site.
+    repeated = (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title))
+    og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
+    return next(repeated, "") or squeeze(next(og_titles, "")) or title or next(iter(headings), "")
 
 
 def weight(text: str) -> int:
