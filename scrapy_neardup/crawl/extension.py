@@ -412,6 +412,7 @@ class Component:
 
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup
+        self.config, self.crawler, self.dedup = neardup.config, neardup.crawler, neardup.dedup
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

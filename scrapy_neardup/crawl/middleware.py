@@ -217,10 +217,7 @@ class MirrorMiddleware(Component):
 
     def __init__(self, neardup: NearDup) -> None:
         super().__init__(neardup)
-        self.config = neardup.config
-        self._crawler = neardup.crawler
-        self._dedup = dedup = neardup.dedup
-        self._mirrors = Mirrors(dedup.store, self.config, dedup.matcher.reviews, dedup.deliveries)
+        self._mirrors = Mirrors(self.dedup.store, self.config, self.dedup.matcher.reviews, self.dedup.deliveries)
         # The requests that were skipped for a document, with the size of each URL's last response in bytes.
         self._waiting: OrderedDict[Signature, list[tuple[Request, int]]] = OrderedDict()
         # Documents for which a request was sent after all, and may not have returned them.
@@ -231,7 +228,7 @@ class MirrorMiddleware(Component):
         # The URLs of copies, and of pages with links, since either may come first; the second part is `is_abroad`.
         self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
-        self._crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
+        self.crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
 
     # Before the fetch
 
@@ -239,7 +236,7 @@ class MirrorMiddleware(Component):
         with self.neardup.handled(self, request.url):
             ticket = Ticket.of(request)
             before = ticket.redirects(request)
-            if before and self._crawler.settings.getbool("HTTPCACHE_ENABLED"):
+            if before and self.crawler.settings.getbool("HTTPCACHE_ENABLED"):
                 drop_conditions(request)
             if page := referer(request):
                 self._note_link(page)
@@ -279,7 +276,7 @@ class MirrorMiddleware(Component):
         """Return a request to the original host for a page that is not held; None to send the given request."""
         made = detour(request, url, MIRROR, request.url)
         # With 0, Scrapy drops a request that is redirected, and tells nobody, so the mirror's page would be missed.
-        may_move = self._crawler.settings.getint("REDIRECT_MAX_TIMES") > 0 and "dont_retry" not in request.meta
+        may_move = self.crawler.settings.getint("REDIRECT_MAX_TIMES") > 0 and "dont_retry" not in request.meta
         if not (may_move and is_open(request)) or self._is_gone(url) or not self._may_follow(made, request.url):
             return None
         made.meta["dont_retry"] = True  # the mirror has the page too
@@ -315,9 +312,9 @@ class MirrorMiddleware(Component):
         return (
             request.meta.get("handle_httpstatus_all", False)
             or status in (request.meta.get("handle_httpstatus_list") or ())
-            or status in (getattr(self._crawler.spider, "handle_httpstatus_list", None) or ())
-            or self._crawler.settings.getbool("HTTPERROR_ALLOW_ALL")
-            or str(status) in map(str, self._crawler.settings.getlist("HTTPERROR_ALLOWED_CODES"))
+            or status in (getattr(self.crawler.spider, "handle_httpstatus_list", None) or ())
+            or self.crawler.settings.getbool("HTTPERROR_ALLOW_ALL")
+            or str(status) in map(str, self.crawler.settings.getlist("HTTPERROR_ALLOWED_CODES"))
         )
 
     async def _in_place_of(self, request: Request, reason: str) -> Request | None:
@@ -358,9 +355,9 @@ class MirrorMiddleware(Component):
 
         Return nothing if this run has the content already.
         """
-        link = self._dedup.store.resolve(url)
+        link = self.dedup.store.resolve(url)
         document = link and link.signature
-        if document and self._dedup.deliveries.is_delivered(document):
+        if document and self.dedup.deliveries.is_delivered(document):
             return 0.0, []
         others = [other.url for other in self._mirrors.alternatives(url, tried)]
         return link.seen if link and document else 0.0, others
@@ -369,7 +366,7 @@ class MirrorMiddleware(Component):
         """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""
         if not is_safe(request.url, origin) or request.meta.get("allow_offsite"):
             return is_safe(request.url, origin)
-        offsite, spider = self._crawler.get_downloader_middleware(OffsiteMiddleware), self._crawler.spider
+        offsite, spider = self.crawler.get_downloader_middleware(OffsiteMiddleware), self.crawler.spider
         return not (offsite and spider) or offsite.should_follow(request, spider)
 
     # Held requests
@@ -377,7 +374,7 @@ class MirrorMiddleware(Component):
     def _skip(self, request: Request, advice: Advice) -> None:
         """Count a skipped request. Hold it if its document must still be delivered in this run."""
         self._count_skipped(1, advice.size)
-        self._crawler.signals.send_catch_log(request_skipped, request=request)
+        self.crawler.signals.send_catch_log(request_skipped, request=request)
         if advice.document:
             self._waiting.setdefault(advice.document, []).append((request, advice.size))
             self._count += 1
@@ -394,7 +391,7 @@ class MirrorMiddleware(Component):
 
     def put_back(self) -> None:
         """Put all requests back into the queue of a paused job, which holds them again; without JOBDIR, drop them."""
-        if job_dir(self._crawler.settings):
+        if job_dir(self.crawler.settings):
             for request, size in chain.from_iterable(self._waiting.values()):
                 self._crawl(request, size)
         self._waiting.clear()
@@ -419,8 +416,8 @@ class MirrorMiddleware(Component):
             self._tried.add(document)
 
     def _delivered(self, documents: Iterable[Signature]) -> list[Signature]:
-        self._dedup.store.catch_up()
-        return list(filter(self._dedup.deliveries.is_delivered, documents))
+        self.dedup.store.catch_up()
+        return list(filter(self.dedup.deliveries.is_delivered, documents))
 
     def _send(self, document: Signature, most: int | None = None) -> None:
         """Send the requests that were skipped for a document; no more than `most` of them."""
@@ -435,8 +432,8 @@ class MirrorMiddleware(Component):
 
     def _crawl(self, request: Request, size: int) -> None:
         self._count_skipped(-1, -size)
-        assert self._crawler.engine
-        self._crawler.engine.crawl(request.replace(dont_filter=True))
+        assert self.crawler.engine
+        self.crawler.engine.crawl(request.replace(dont_filter=True))
 
     # Links
 
@@ -476,7 +473,7 @@ class MirrorMiddleware(Component):
             return True
         least = self.config.recheck if advice.action == SKIP else 0.0
         share = max(least, advice.recheck) if least else 0.0
-        if not is_in_share(request.url, self._dedup.store.run, share):
+        if not is_in_share(request.url, self.dedup.store.run, share):
             return False
         self.neardup.count("requests/rechecked")
         Ticket.again(request, RECHECK)._replace(tested=reason if advice.url else "").put(request)

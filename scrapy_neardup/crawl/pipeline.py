@@ -171,7 +171,6 @@ class ItemOrigins(Component):
 
     def __init__(self, neardup: NearDup) -> None:
         super().__init__(neardup)
-        self._dedup = neardup.dedup
         self._requests = neardup.component(MirrorMiddleware)
         self._pages: WeakKeyDictionary[Response, Page] = WeakKeyDictionary()
         # The page of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
@@ -181,7 +180,7 @@ class ItemOrigins(Component):
 
     def connect(self) -> None:
         """Connect to the signals that end an item."""
-        connect = self.neardup.crawler.signals.connect
+        connect = self.crawler.signals.connect
         connect(self._item_scraped, signal=signals.item_scraped)
         connect(self._item_lost, signal=signals.item_dropped)
         connect(self._item_lost, signal=signals.item_error)
@@ -240,7 +239,7 @@ class ItemOrigins(Component):
             return Fetch()
         if response not in self._fetches:
             self._fetches[response] = page.fetch(response)
-        return self._fetches[response]._replace(clock=Clock(self._dedup.deliveries.started, time.time()))
+        return self._fetches[response]._replace(clock=Clock(self.dedup.deliveries.started, time.time()))
 
     # The outcome of an item
 
@@ -285,12 +284,12 @@ class ItemOrigins(Component):
         claim.commit()
         if claim.state != "committed":
             return
-        document, deliveries = (claim.match or claim).signature, self._dedup.deliveries
+        document, deliveries = (claim.match or claim).signature, self.dedup.deliveries
         if page and page.ticket.reason == STAND_IN:
             deliveries.record_passing(document)
             return
         own = document.url
-        by_own_host = own in self._dedup.matcher.preference and host(own or "") == host(claim.document.url or "")
+        by_own_host = own in self.dedup.matcher.preference and host(own or "") == host(claim.document.url or "")
         deliveries.record(document, by_own_host=by_own_host)
         for adviser in self.neardup.advisers:
             with self.neardup.handled(adviser, claim.document.url):
@@ -317,7 +316,6 @@ class NearDupPipeline(Component):
 
     def __init__(self, neardup: NearDup) -> None:
         super().__init__(neardup)
-        self._config = neardup.config
         self._origins = neardup.component(ItemOrigins)
         self._origins.connect()
         self._requests = neardup.component(MirrorMiddleware)
@@ -328,8 +326,8 @@ class NearDupPipeline(Component):
         self._shown = 0
         # By held document: the pending claim of the first item of this run that repeats the document.
         self._delivering: dict[Signature, Claim] = {}
-        self._send = neardup.crawler.signals.send_catch_log
-        self._warnings = Warnings(neardup.config)
+        self._send = self.crawler.signals.send_catch_log
+        self._warnings = Warnings(self.config)
 
     def close_spider(self) -> None:
         """Put waiting requests back if the crawl stops early. Scrapy closes the queue of requests after this."""
@@ -359,13 +357,13 @@ class NearDupPipeline(Component):
         return item
 
     async def _document(self, item: Any, page: Page | None) -> Document | None:
-        record = Record.of(item, self._config, self._origins.fetch(page))
+        record = Record.of(item, self.config, self._origins.fetch(page))
         if record is None:
             return None
         if self._lines < MOST_LINES:
             self._tell_roles(type(item), record.roles)
-        if len(self.neardup.dedup.store.fields) < MOST_FIELDS:
-            self.neardup.dedup.store.fields.update(record.facts)
+        if len(self.dedup.store.fields) < MOST_FIELDS:
+            self.dedup.store.fields.update(record.facts)
         workers = self.neardup.workers
         return record.document({html: await workers.read(html) for html in record.pages()} if workers.reads else {})
 
@@ -409,12 +407,12 @@ class NearDupPipeline(Component):
         if claim.match:
             await self._adjust_to_run(claim, document, ticket)
         if claim.match and ticket.dead_link:
-            dead = await self.neardup.ask(self.neardup.dedup.store.resolve, ticket.dead_link)
+            dead = await self.neardup.ask(self.dedup.store.resolve, ticket.dead_link)
             if dead and dead.signature is document:
                 self.neardup.count("dead_links/rescued")
         if ticket.reason == RECHECK and claim.verdict.status == "unique":
             self._requests.fail(ticket)
-        if is_again and self._config.revisit != "keep":  # a text twice on one page is no revisit
+        if is_again and self.config.revisit != "keep":  # a text twice on one page is no revisit
             claim.verdict = replace(claim.verdict, status="duplicate")
         if page and is_further and page.has(claim.document):
             claim.verdict = replace(claim.verdict, changed=False)
@@ -426,12 +424,12 @@ class NearDupPipeline(Component):
         With another NEARDUP_REVISIT than "keep", only what was fetched in place of an original becomes a revisit. It
         takes the place of the original if the original's own URL was not the last to return the content.
         """
-        deliveries, is_by_run = self.neardup.dedup.deliveries, self._config.revisit == "keep"
+        deliveries, is_by_run = self.dedup.deliveries, self.config.revisit == "keep"
         is_stand_in = ticket.reason == AFTER_ALL or ticket.dead_link is not None
         if not (is_by_run or is_stand_in):
             return
         # An item of a preferred host is not dropped for an item of another host.
-        by_own_host = is_by_run and claim.document.url in self.neardup.dedup.matcher.preference
+        by_own_host = is_by_run and claim.document.url in self.dedup.matcher.preference
         ask = partial(self.neardup.ask, partial(deliveries.is_delivered, document, by_own_host=by_own_host))
         while not (is_delivered := await ask()) and document in self._delivering:
             await self.neardup.settled(self._delivering[document])
@@ -453,7 +451,7 @@ class NearDupPipeline(Component):
             f"{BY_DETECTOR}{verdict.detector}": verdict.status == "duplicate",
             "thin": document.thin,
             "scripted": document.scripted,
-            "changed": verdict.changed and self._config.revisit != "keep",
+            "changed": verdict.changed and self.config.revisit != "keep",
         }
         for name in filter(counted.get, counted):
             self.neardup.stats.inc_value(PREFIX + name)
@@ -461,7 +459,7 @@ class NearDupPipeline(Component):
     def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> None:
         document, verdict = claim.document, claim.verdict
         if self._is_dropped(verdict):
-            if self._config.action == "drop":
+            if self.config.action == "drop":
                 in_hand.claim = None
                 self._origins.commit(claim, in_hand.page)
                 if self.neardup.dropped:
@@ -470,7 +468,7 @@ class NearDupPipeline(Component):
                 level = "INFO" if self._shown <= SHOWN else "DEBUG"
                 raise DuplicateItem(document.url, verdict, document.label, level)
             logger.debug("Passes, though %s", verdict.sentence(document.url, document.label))
-        if self._config.action == "tag":
+        if self.config.action == "tag":
             self._tag(item, verdict)
 
     def _is_dropped(self, verdict: Verdict) -> bool:
@@ -479,7 +477,7 @@ class NearDupPipeline(Component):
         With NEARDUP_REVISIT = "keep" only the feed of this run counts. Otherwise the feeds of earlier runs count too,
         unless the content of the URL has changed.
         """
-        if self._config.revisit == "keep":
+        if self.config.revisit == "keep":
             return verdict.status == "duplicate"
         return verdict.status != "unique" and not verdict.changed
 
