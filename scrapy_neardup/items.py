@@ -378,8 +378,8 @@ _SAID = {
 }
 
 
-def in_words(roles: Mapping[str, str]) -> str:
-    """Return fields, given with their roles, in words: "text from body; facts date, place"."""
+def roles_in_words(roles: Mapping[str, str]) -> str:
+    """Return the fields of each role: "text from body; facts date, place"."""
     said = {role: [name for name, each in roles.items() if each == role] for role in _SAID}
     return "; ".join(_SAID[role] % ", ".join(names) for role, names in said.items() if names)
 

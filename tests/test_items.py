@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.document import Tree
 from scrapy_neardup.facts import Clock, agree, are_strongly_equal, has_strong, name_of, pack, string_fact
-from scrapy_neardup.items import Fetch, Record, in_words, item_document
+from scrapy_neardup.items import Fetch, Record, item_document, roles_in_words
 from scrapy_neardup.settings import Config
 from scrapy_neardup.text.html import parse
 
@@ -428,7 +428,7 @@ def test_facts_of_every_kind_of_item(make: Callable[..., Any]) -> None:
 
 def test_roles_are_said_in_words() -> None:
     item = {"url": URL, "title": "Boots", "lead": BODY, "rest": OTHER, "price": 5, "file": "/1.pdf", "spider": "s"}
-    assert in_words(record({**item, "job": {"place": "Ulm"}}).roles) == (
+    assert roles_in_words(record({**item, "job": {"place": "Ulm"}}).roles) == (
         "text from lead, rest; title title; own URL url; facts price, job.place; links file; ignored spider"
     )
 

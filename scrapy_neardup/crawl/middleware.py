@@ -12,7 +12,6 @@ with the meta of a detour loses what belongs to the detour.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -219,7 +218,7 @@ class MirrorMiddleware(Component):
         super().__init__(neardup)
         self._mirrors = Mirrors(self.dedup.store, self.config, self.dedup.matcher.reviews, self.dedup.deliveries)
         # The requests that were skipped for a document, with the size of each URL's last response in bytes.
-        self._waiting: OrderedDict[Signature, list[tuple[Request, int]]] = OrderedDict()
+        self._waiting: dict[Signature, list[tuple[Request, int]]] = {}
         # Documents for which a request was sent after all, and may not have returned them.
         self._tried: WeakSet[Signature] = WeakSet()
         self._count = 0
@@ -364,10 +363,9 @@ class MirrorMiddleware(Component):
 
     def _may_follow(self, request: Request, origin: str) -> bool:
         """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""
-        if not is_safe(request.url, origin) or request.meta.get("allow_offsite"):
-            return is_safe(request.url, origin)
         offsite, spider = self.crawler.get_downloader_middleware(OffsiteMiddleware), self.crawler.spider
-        return not (offsite and spider) or offsite.should_follow(request, spider)
+        may_leave = not (offsite and spider) or offsite.should_follow(request, spider)
+        return is_safe(request.url, origin) and (may_leave or bool(request.meta.get("allow_offsite")))
 
     # Held requests
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -181,7 +182,7 @@ class DroppedFeed:
         self._spider, self._count = crawler.spider, count
         self._is_failing = False
         try:
-            self._exporter = FeedExporter(cast("Crawler", _CrawlerOfOneFeed(crawler, uri)))
+            self._exporter = FeedExporter(_with_one_feed(crawler, uri))
             self._exporter.open_spider(self._spider)
         except Exception as error:  # a storage may raise anything for an invalid URI
             why = f": {error!r}" if error.args else ""  # Scrapy has logged the reason for an empty NotConfigured
@@ -211,18 +212,14 @@ class DroppedFeed:
         return {**row, TAG_FIELD: {"url": url, **verdict.tag()}}
 
 
-class _CrawlerOfOneFeed:
-    """Imitates a crawler with the feed of dropped items as its only feed.
+def _with_one_feed(crawler: Crawler, uri: str) -> Crawler:
+    """Return a copy of a crawler with the feed of dropped items as its only feed.
 
     It has signals of its own, so that signal handlers for the crawl's feeds do not see this feed.
     """
-
-    def __init__(self, crawler: Crawler, uri: str) -> None:
-        self._crawler = crawler
-        format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
-        feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file
-        self.settings = BaseSettings({**crawler.settings, "FEEDS": {uri: feed}, "FEED_URI": None})
-        self.signals = SignalManager(self)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._crawler, name)
+    format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
+    feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file
+    made: Any = copy(crawler)
+    made.settings = BaseSettings({**crawler.settings, "FEEDS": {uri: feed}, "FEED_URI": None})
+    made.signals = SignalManager(made)
+    return cast("Crawler", made)

@@ -30,7 +30,7 @@ from scrapy.utils.datatypes import LocalCache
 from ..deduplicator import Claim
 from ..document import Document, Tree
 from ..facts import Clock
-from ..items import Fetch, Record, in_words
+from ..items import Fetch, Record, roles_in_words
 from ..settings import TAG_FIELD
 from ..signature import Signature
 from ..stats import BY_DETECTOR, PREFIX, Stat
@@ -371,7 +371,7 @@ class NearDupPipeline(Component):
         """Log the fields that no item of this type had so far in these roles."""
         told = self._told.setdefault(kind, set())
         if new := roles.items() - told:
-            fields = in_words({name: role for name, role in roles.items() if (name, role) in new})
+            fields = roles_in_words({name: role for name, role in roles.items() if (name, role) in new})
             logger.info("%s of type %s: %s", "More fields of items" if told else "Items", kind.__name__, fields)
             told |= new
             self._lines += 1
