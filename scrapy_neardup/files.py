@@ -19,7 +19,7 @@ STREAM = "-"
 _BUFFER = 1 << 18  # bytes, enough for two typical rows of some thousand words each
 
 
-class FeedError(ValueError):
+class FileError(ValueError):
     """A file can't be read or written. The message names the file, the place and the error."""
 
 
@@ -36,7 +36,7 @@ def reading(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
 def writing(path: str, endings: Sequence[str] = ("",), *, packs: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for writing, which is packed if it `packs` and its name ends in .gz; or standard output.
 
-    Raise FeedError for another ending than `endings`, or if the file can't be written.
+    Raise FileError for another ending than `endings`, or if the file can't be written.
     """
     with ExitStack() as stack:
         stack.enter_context(_telling(path))
@@ -53,20 +53,20 @@ def writing(path: str, endings: Sequence[str] = ("",), *, packs: bool = True) ->
 
 @contextmanager
 def _telling(path: str) -> Iterator[None]:
-    """Convert an OSError in a `with` block that writes a file, except a broken pipe, to a FeedError that names it."""
+    """Convert an OSError in a `with` block that writes a file, except a broken pipe, to a FileError that names it."""
     try:
         yield
     except BrokenPipeError:  # no file's: nobody reads the output any more
         raise
     except OSError as error:
-        raise FeedError(f"{path}: can't be written: {error.strerror or error}") from error
+        raise FileError(f"{path}: can't be written: {error.strerror or error}") from error
 
 
 def check_name(path: str, endings: Sequence[str]) -> None:
-    """Raise FeedError if the name of a file has none of these endings, which .gz may follow."""
+    """Raise FileError if the name of a file has none of these endings, which .gz may follow."""
     if not has_ending(path, endings):
         each = "each " * (len(endings) > 1)
-        raise FeedError(f"{path}: unknown file format; allowed is {', '.join(endings)}, {each}also with .gz")
+        raise FileError(f"{path}: unknown file format; allowed is {', '.join(endings)}, {each}also with .gz")
 
 
 def has_ending(path: str, endings: Sequence[str]) -> bool:

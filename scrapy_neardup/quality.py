@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from .deduplicator import Deduplicator
 from .document import Document
-from .feeds import FeedError, Feeds, Row
+from .feeds import Feeds, Row
+from .files import FileError
 from .items import item_document
 from .matching.matcher import ANYTHING, Rule, compare
 from .settings import Config, detector_name
@@ -75,19 +76,19 @@ class LabelledSet:
 
     @classmethod
     def load(cls, folder: str) -> LabelledSet:
-        """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label). Raise FeedError for an invalid row."""
+        """Read docs.jsonl (id, text, …) and pairs.jsonl (a, b, label). Raise FileError for an invalid row."""
         docs, pairs = (os.path.join(folder, name) for name in ("docs.jsonl", "pairs.jsonl"))
         rows: dict[Any, dict[str, Any]] = {}
         for row in Feeds([docs]).rows():
             if rows.setdefault(_id(row, "id"), row.data) is not row.data:
-                raise FeedError(f"{row.place}: id {row.data['id']!r} occurs twice; allowed is once")
+                raise FileError(f"{row.place}: id {row.data['id']!r} occurs twice; allowed is once")
         labels = {}
         for row in Feeds([pairs]).rows():
             pair = frozenset(_id(row, side) for side in "ab")
             if unknown := [part for part in pair if part not in rows]:
-                raise FeedError(f"{row.place}: id {unknown[0]!r} is not in {docs}")
+                raise FileError(f"{row.place}: id {unknown[0]!r} is not in {docs}")
             if len(pair) < 2:
-                raise FeedError(f"{row.place}: {row.data['a']!r} is paired with itself")
+                raise FileError(f"{row.place}: {row.data['a']!r} is paired with itself")
             labels[pair] = str(row.field("label"))
         fields = {name: {key: value for key, value in row.items() if key != "id"} for name, row in rows.items()}
         return cls(str(folder), fields, labels)
@@ -119,7 +120,7 @@ def _share(part: int, whole: int) -> float:
 def _id(row: Row, name: str) -> str | int:
     value = row.field(name)
     if not isinstance(value, (str, int)):
-        raise FeedError(f"{row.place}: {name} is {value!r}; allowed is text or a whole number")
+        raise FileError(f"{row.place}: {name} is {value!r}; allowed is text or a whole number")
     return value
 
 
@@ -161,11 +162,11 @@ def outcome_of(documents: Iterable[tuple[Any, Document | None]], config: Config,
 
 @contextmanager
 def _naming(name: Any) -> Iterator[None]:
-    """Convert an error of a detector to a FeedError that names the document."""
+    """Convert an error of a detector to a FileError that names the document."""
     try:
         yield
     except Exception as error:  # the user's detectors may raise anything
-        raise FeedError(f"document {name!r}: {error!r}") from error
+        raise FileError(f"document {name!r}: {error!r}") from error
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from helpers import text
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands.dedupe import Job
-from scrapy_neardup.feeds import Row, writing
+from scrapy_neardup.feeds import Row
+from scrapy_neardup.files import writing
 from scrapy_neardup.processes import Signer
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature

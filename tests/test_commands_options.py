@@ -14,7 +14,7 @@ from tiers import slow
 
 from scrapy_neardup import Config, Deduplicator, Document
 from scrapy_neardup.commands.options import share, whole, with_fields
-from scrapy_neardup.feeds.formats import Warc
+from scrapy_neardup.feeds import Warc
 from scrapy_neardup.items import item_document
 
 

@@ -29,7 +29,8 @@ from feed_files import (
 )
 from tiers import some
 
-from scrapy_neardup.feeds import FORMATS, FeedError, writing
+from scrapy_neardup.feeds import FORMATS
+from scrapy_neardup.files import FileError, writing
 
 ALSO = {"jsonl": ("jl", "jsonlines", "ndjson"), "jsonl.gz": ("jl.gz",)}
 every_kind = pytest.mark.parametrize("ending", ENDINGS)
@@ -84,7 +85,7 @@ def test_feeds_of_one_kind_become_one(tmp_path: Path, ending: str) -> None:
 
 @pytest.mark.parametrize("ending", some(ENDINGS, "jsonl", "json", "parquet", "warc.gz"))
 def test_no_more_than_some_of_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
-    monkeypatch.setattr("scrapy_neardup.feeds.formats.GROUP", 1 << 21)
+    monkeypatch.setattr("scrapy_neardup.feeds.GROUP", 1 << 21)
     rows = [{"url": f"http://a.example/{n}", "text": ('\\ " 鹤' + "x" * 1995) * 50} for n in range(100)]
     path = write_feed(tmp_path / f"x.{ending}", rows)
     next(feeds_of(path).rows())  # modules are imported now, so their memory does not count
@@ -128,7 +129,7 @@ def test_what_can_not_be_read_is_told_and_the_rest_is_read(
     assert found == rows
     assert len(told) == len(bad)
     assert [why[: len(start)] for why, start in zip(told, bad, strict=True)] == bad
-    with pytest.raises(FeedError) as caught:
+    with pytest.raises(FileError) as caught:
         list(feeds_of(tmp_path / name).rows())
     assert told[0] in str(caught.value)
 
@@ -147,7 +148,7 @@ def test_a_feed_that_was_cut_off_is_told_and_the_next_is_read(tmp_path: Path, en
 @pytest.mark.parametrize(("name", "data", "message"), NO_FEEDS, ids=range(len(NO_FEEDS)))
 def test_what_is_no_feed_is_named(tmp_path: Path, name: str, data: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(data)
-    with pytest.raises(FeedError) as caught:
+    with pytest.raises(FileError) as caught:
         list(feeds_of(tmp_path / name).rows())
     assert str(caught.value).startswith(f"{tmp_path / name}")
     assert message in str(caught.value)
@@ -155,7 +156,7 @@ def test_what_is_no_feed_is_named(tmp_path: Path, name: str, data: bytes, messag
 
 
 def test_where_no_row_can_be_read_that_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FeedError, match="no row can be read; nothing was written"):
+    with pytest.raises(FileError, match="no row can be read; nothing was written"):
         read_all(tmp_path / "x.jsonl", b"no\njson\n")
 
 
@@ -163,18 +164,18 @@ def test_where_no_row_can_be_read_that_is_an_error(tmp_path: Path) -> None:
 def test_a_folder_or_a_missing_file_is_no_feed(tmp_path: Path, ending: str) -> None:
     path = write_feed(tmp_path / f"x.{ending}")
     path.unlink()
-    with pytest.raises(FeedError, match=f"{path}: can't be read: No such file"):
+    with pytest.raises(FileError, match=f"{path}: can't be read: No such file"):
         feeds_of(path)
     path.mkdir()
-    with pytest.raises(FeedError, match=f"{path}: can't be read: Is a directory"):
+    with pytest.raises(FileError, match=f"{path}: can't be read: Is a directory"):
         feeds_of(path)
 
 
 @pytest.mark.parametrize("other", ["out.parquet", "out.warc", "out.x"])
 def test_what_can_not_be_written_from_a_feed_is_named(tmp_path: Path, other: str) -> None:
-    with pytest.raises(FeedError, match=rf"{other}: (\w+ is written only from \w+, but|unknown file format)"):
+    with pytest.raises(FileError, match=rf"{other}: (\w+ is written only from \w+, but|unknown file format)"):
         copy(tmp_path / other, write_feed(tmp_path / "in.jsonl"))
-    with pytest.raises(FeedError, match=r"several formats, .+ and .+; allowed are feeds of one format"):
+    with pytest.raises(FileError, match=r"several formats, .+ and .+; allowed are feeds of one format"):
         feeds_of(tmp_path / "in.jsonl", write_feed(tmp_path / "x.json"))
     assert not list(tmp_path.glob("*out*"))
 
@@ -183,14 +184,14 @@ def test_columns_are_those_of_the_first_row(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("url,text\na,b\n")
     (tmp_path / "b.csv").write_text("text\nc\n")
     assert copied(tmp_path / "out.csv", tmp_path / "a.csv", tmp_path / "b.csv") == b"url,text\r\na,b\r\n,c\r\n"
-    with pytest.raises(FeedError, match=r"out\.csv: no column for the field 'url'"):
+    with pytest.raises(FileError, match=r"out\.csv: no column for the field 'url'"):
         copy(tmp_path / "out.csv", tmp_path / "b.csv", tmp_path / "a.csv")
 
 
 def test_package_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_feed(tmp_path / "x.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(FeedError, match=rf"{path}: Parquet needs pyarrow: pip install 'scrapy-neardup\[parquet\]'"):
+    with pytest.raises(FileError, match=rf"{path}: Parquet needs pyarrow: pip install 'scrapy-neardup\[parquet\]'"):
         list(feeds_of(path).rows())
 
 
@@ -242,7 +243,7 @@ def test_what_was_half_written_leaves_nothing_and_spoils_nothing(tmp_path: Path,
 @pytest.mark.parametrize("name", ["missing/out.jsonl", "out.txt"])
 def test_file_that_can_not_be_written_is_named(tmp_path: Path, name: str) -> None:
     path = str(tmp_path / name)
-    with pytest.raises(FeedError) as caught, writing(path, FORMATS):
+    with pytest.raises(FileError) as caught, writing(path, FORMATS):
         pass
     assert str(caught.value).startswith(path)
     assert os.listdir(tmp_path) == []

@@ -26,7 +26,7 @@ ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 def test_a_quote_that_is_missing_takes_no_more_memory_than_some_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scrapy_neardup.feeds.formats.MOST", 1 << 17)
+    monkeypatch.setattr("scrapy_neardup.feeds.MOST", 1 << 17)
     csv.field_size_limit(1 << 17)  # other feeds may have raised it
     (tmp_path / "x.csv").write_bytes(b'u,t\nu,"open\n' + (b"u," + b"1" * 997 + b"\n") * 4000)
     bad: list[str] = []
@@ -38,7 +38,7 @@ def test_a_quote_that_is_missing_takes_no_more_memory_than_some_rows(
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.csv"])
 def test_a_row_that_is_too_long_for_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    for constant, value in (("formats.LARGEST", 1 << 18), ("formats.MOST", 1 << 17), ("formats.CHUNK", 300)):
+    for constant, value in (("LARGEST", 1 << 18), ("MOST", 1 << 17), ("CHUNK", 300)):
         monkeypatch.setattr(f"scrapy_neardup.feeds.{constant}", value)
     csv.field_size_limit(1 << 17)
     begin = {"x.jsonl": b'{"a": 1}\n{"a": "', "x.json": b'[{"a": 1}, {"a": "', "x.csv": b'a\n1\n"'}[name]
@@ -61,7 +61,7 @@ def test_json_of_whatever_content_in_whatever_pieces(
 ) -> None:
     path = tmp_path_factory.mktemp("json") / "x.json"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scrapy_neardup.feeds.formats.CHUNK", 3)
+        patch.setattr("scrapy_neardup.feeds.CHUNK", 3)
         assert read(path, json.dumps(rows, indent=indent).encode()) == rows
         assert json.loads(copied(path.with_name("out.json"), path)) == rows
 
@@ -88,7 +88,7 @@ def groups(path: Path) -> list[int]:
 
 
 def test_parquet_of_many_types_and_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.feeds.formats.GROUP", 1 << 12)
+    monkeypatch.setattr("scrapy_neardup.feeds.GROUP", 1 << 12)
     pa = pytest.importorskip("pyarrow")
     columns = {
         "url": [f"http://a.example/{n}" for n in range(700)],
@@ -266,7 +266,7 @@ def test_all_frames_of_zstd_are_read(tmp_path: Path, size: int) -> None:
 def test_a_small_record_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coding: str, noise: int
 ) -> None:
-    monkeypatch.setattr("scrapy_neardup.feeds.formats.LARGEST", 1 << 16)
+    monkeypatch.setattr("scrapy_neardup.feeds.LARGEST", 1 << 16)
     data = packed(coding, b"<p>" + bytes(1 << 25) + random.Random(1).randbytes(noise))
     sent = record("response", URL, answer(data, Content_Encoding=coding))
     with in_memory(1 << 24):  # most of it are modules of Scrapy

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from helpers import write_rows
 
-from scrapy_neardup.feeds import FeedError
+from scrapy_neardup.files import FileError
 from scrapy_neardup.papers import Unions
 from scrapy_neardup.quality import MODES, LabelledSet, Pair, Score
 
@@ -77,9 +77,9 @@ def test_pairs_of_large_clusters_are_counted(labelled: LabelledSet) -> None:
 def test_a_set_that_is_amiss_is_refused(
     tmp_path: Path, docs: list[dict[str, Any]], pairs: list[dict[str, Any]], said: str
 ) -> None:
-    with pytest.raises(FeedError, match=r"docs\.jsonl: can't be read"):
+    with pytest.raises(FileError, match=r"docs\.jsonl: can't be read"):
         LabelledSet.load(str(tmp_path))
-    with pytest.raises(FeedError, match=r"(docs|pairs)\.jsonl") as caught:
+    with pytest.raises(FileError, match=r"(docs|pairs)\.jsonl") as caught:
         write(tmp_path, docs, pairs)
     assert said in str(caught.value)
 

@@ -21,7 +21,7 @@ from cli import succeeded
 from helpers import edited, text, write_rows
 
 from scrapy_neardup import Deduplicator
-from scrapy_neardup.feeds import FeedError
+from scrapy_neardup.files import FileError
 from scrapy_neardup.items import item_document
 from scrapy_neardup.settings import Config, ConfigError
 
@@ -201,9 +201,9 @@ def test_rows_of_several_files_are_numbered_as_dedupe_reads_them(spark: SparkSes
 
 
 def test_inputs_that_can_not_be_told(spark: SparkSession) -> None:
-    with pytest.raises(FeedError, match="archive: unknown format"):
+    with pytest.raises(FileError, match="archive: unknown format"):
         read(spark, ["archive"])
-    with pytest.raises(FeedError, match="two formats, jsonl and parquet"):
+    with pytest.raises(FileError, match="two formats, jsonl and parquet"):
         read(spark, ["a.jsonl", "b.parquet"])
 
 
@@ -281,7 +281,7 @@ def bad(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["broken.parquet"], r".*broken\.parquet is not a Parquet file"),
         (["none.parquet"], r".*Path does not exist: file:/.*/none\.parquet"),
         (["in.parquet", "--duplicates", "list.jsonl"], ".*list.jsonl: exists already; allowed is a new folder$"),
-        (["list.jsonl"], "file:.*list.jsonl, row 2 of all: a JSON list; allowed is an object$"),
+        (["list.jsonl"], "file:.*list.jsonl, row 2 of all: no JSON object$"),
     ],
 )
 def test_the_command_refuses_in_a_line(

@@ -22,7 +22,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scrapy_neardup import Deduplicator, StoreError, item_document
-from scrapy_neardup.feeds import FeedError, Feeds
+from scrapy_neardup.feeds import Feeds
+from scrapy_neardup.files import FileError
 from scrapy_neardup.quality import MODES, LabelledSet
 from scrapy_neardup.store import open_store
 from scrapy_neardup.store.transfer import export_rows, import_rows
@@ -157,7 +158,7 @@ def test_labelled_sets_of_anything(tmp_path: Path, docs: list[Any], pairs: list[
     for name, rows in (("docs", docs), ("pairs", pairs)):
         text = "".join(f"{json.dumps(row)}\n" for row in rows)
         (tmp_path / f"{name}.jsonl").write_bytes(text.encode() + tail)
-    with telling(FeedError):
+    with telling(FileError):
         labelled = LabelledSet.load(str(tmp_path))
         for mode in MODES.values():
             assert labelled.score([[*labelled.rows]], mode).precision <= 1
@@ -172,7 +173,7 @@ def test_feeds_of_any_bytes(tmp_path: Path, ending: str) -> None:
     def try_one(data: bytes) -> None:
         file.write_bytes(data)
         told: list[Any] = []
-        with telling(FeedError):
+        with telling(FileError):
             for row in Feeds([str(file)]).rows(lambda *bad: told.append(bad)):
                 assert isinstance(row.data, dict)
 

@@ -129,7 +129,7 @@ class Command(ScrapyCommand):
                 sys.stdout.flush()
         except BrokenPipeError:  # nobody reads the output any more
             self.exitcode = self.exitcode or UNREAD
-        except OSError as error:  # no file's, which are FeedErrors and StoreErrors
+        except OSError as error:  # no file's, which are FileErrors and StoreErrors
             self.exitcode = _refused(opts.verb, f"stdout can't be written: {error.strerror or error}")
         except KeyboardInterrupt:
             self.exitcode = INTERRUPTED
@@ -137,7 +137,7 @@ class Command(ScrapyCommand):
             discard()
 
     def _run(self, opts: argparse.Namespace) -> int:
-        from ..feeds import FeedError
+        from ..files import FileError
         from ..settings import ConfigError
         from ..store import StoreError
         from ..text.html import ExtractorError
@@ -148,7 +148,7 @@ class Command(ScrapyCommand):
         _, run = _functions(opts.verb)
         try:
             return run(opts, self.settings) or 0
-        except (ConfigError, ExtractorError, FeedError, StoreError) as error:
+        except (ConfigError, ExtractorError, FileError, StoreError) as error:
             return _refused(opts.verb, error)
 
 

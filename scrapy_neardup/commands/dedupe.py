@@ -13,8 +13,8 @@ from typing import IO, Any
 from scrapy.settings import BaseSettings
 
 from ..deduplicator import Claim, Deduplicator
-from ..feeds import FORMATS, FeedError, Feeds, Row, json_text, row_id, writing, writing_rows
-from ..feeds.formats import Warc
+from ..feeds import FORMATS, Feeds, Row, Warc, json_text, writing_rows
+from ..files import FileError, writing
 from ..processes import ProcessError, Signed, Signer, signed
 from ..settings import Config
 from ..stats import plural
@@ -68,7 +68,7 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
             for rows, made in options.through(feeds, ready):
                 job.take(rows, made)
         except ProcessError as error:
-            raise FeedError(str(error)) from error
+            raise FileError(str(error)) from error
         options.check_fields(opts, job.rows, job.documents, job.located)
         dedup.flush()  # an error of the store must come before the output is replaced
         dedup.store.stats = {"documents": job.documents, "duplicates": job.dropped}
@@ -130,7 +130,7 @@ class Job:
                 self.dropped += 1
 
     def _is_kept(self, row: Row, claim: Claim) -> bool:
-        name = row_id(row, self._id_field, self._config.url_field)
+        name = row.id(self._id_field, self._config.url_field)
         self.documents += claim.signature.head.tokens > 0
         self.located += claim.signature.url is not None
         self._nowhere += claim.signature.url is None and bool(claim.signature.facts)

@@ -15,7 +15,7 @@ from scrapy.settings import BaseSettings
 from ..deduplicator import Deduplicator
 from ..detectors import Exact
 from ..document import Document
-from ..feeds import FeedError
+from ..files import FileError
 from ..matching.matcher import Comparison, Rule, compare
 from ..matching.reviews import WHY_APART, Reviews
 from ..mirrors import Alternative, Mirrors
@@ -51,7 +51,7 @@ def run_explain(opts: argparse.Namespace, settings: BaseSettings) -> None:
     """
     pages = [opts.page, *filter(None, [opts.other])]
     if len({is_url(page) for page in pages}) > 1:
-        raise FeedError("allowed are two URLs or two files")
+        raise FileError("allowed are two URLs or two files")
     if is_url(pages[-1]) or len(pages) == 1:
         config = with_store(opts, settings)
         with Deduplicator.from_config(config, run=None) as dedup:

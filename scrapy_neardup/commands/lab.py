@@ -13,7 +13,8 @@ from scrapy.settings import BaseSettings
 
 from ..detectors import build_detectors
 from ..document import Document
-from ..feeds import FORMATS, FeedError, json_text, row_id, writing
+from ..feeds import FORMATS, json_text
+from ..files import FileError, writing
 from ..fingerprints.lexicon import BAND, Lexicon
 from ..papers.som import som_clusters
 from ..quality import MODES, LabelledSet, calibrate, evaluate, outcome_of
@@ -113,11 +114,11 @@ def run_calibrate(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = Config.from_settings(settings)
     labelled = LabelledSet.load(opts.folder)
     if "dup" not in labelled.labels.values():
-        raise FeedError(f"{opts.folder}: no pair is labelled 'dup'; calibration needs such pairs")
+        raise FileError(f"{opts.folder}: no pair is labelled 'dup'; calibration needs such pairs")
     try:
         found, reached = calibrate(labelled, config, opts.precision)
     except ValueError as error:
-        raise FeedError(str(error)) from error
+        raise FileError(str(error)) from error
     named = {f"{PREFIX}{name.upper()}": value for name, value in found.items()}
     score = reached["strict"]
     pairs = plural(score["right"] + score["missed"], "duplicate pair")
@@ -167,9 +168,9 @@ def _lexicon(opts: argparse.Namespace, frequencies: Counter[str], documents: int
     try:
         lexicon = Lexicon.from_frequencies(frequencies, documents, low, high)
     except ValueError as error:
-        raise FeedError(f"--band {low} {high}: {error}") from error
+        raise FileError(f"--band {low} {high}: {error}") from error
     if not lexicon.terms:
-        raise FeedError(f"no term is in the band {low} to {high} of {documents} documents; nothing was written")
+        raise FileError(f"no term is in the band {low} to {high} of {documents} documents; nothing was written")
     return lexicon
 
 
@@ -196,7 +197,7 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     """
     options.check_apart(a_feed=opts.feeds, the_output=opts.output, the_result="-" if opts.json else None)
     found = options.Documents(opts, settings)
-    documents = ((row_id(row, opts.id_field, found.config.url_field), each) for row, each in found)
+    documents = ((row.id(opts.id_field, found.config.url_field), each) for row, each in found)
     with writing(opts.output, FORMATS) as output:
         made = _on_map(documents) if opts.method == "som" else outcome_of(documents, found.config).clusters
         clusters = [cluster for cluster in made if len(cluster) > 1]
@@ -213,4 +214,4 @@ def _on_map(documents: Iterable[tuple[Any, Document]]) -> list[list[Any]]:
     try:
         return som_clusters(documents)
     except ModuleNotFoundError as error:
-        raise FeedError(f"--method som needs MiniSom: pip install 'scrapy-neardup[som]' ({error})") from error
+        raise FileError(f"--method som needs MiniSom: pip install 'scrapy-neardup[som]' ({error})") from error

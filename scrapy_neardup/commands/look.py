@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from scrapy.settings import BaseSettings
 
 from .. import report
-from ..feeds import writing
+from ..files import writing
 from ..hosts import Hosts, Relation
 from ..signature import Signature
 from ..stats import plural, sized

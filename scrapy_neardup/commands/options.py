@@ -19,7 +19,8 @@ from w3lib.encoding import html_to_unicode
 
 from ..crawl import default_store
 from ..document import Document
-from ..feeds import Feed, FeedError, Feeds, Row
+from ..feeds import Feed, Feeds, Row
+from ..files import FileError
 from ..items import item_document
 from ..settings import Check, Config, ConfigError, checking, number, seconds
 from ..stats import plural
@@ -59,7 +60,7 @@ _address = _argument(checking("a path, or redis://…", str.strip))
 
 
 def check_apart(**files: str | list[str] | None) -> None:
-    """Raise FeedError if one file is given for two options. A store on a server is not a file."""
+    """Raise FileError if one file is given for two options. A store on a server is not a file."""
     seen: dict[str, str] = {}
     for what, names in files.items():
         for name in names if isinstance(names, list) else filter(None, [names]):
@@ -67,7 +68,7 @@ def check_apart(**files: str | list[str] | None) -> None:
             key = what if name == "-" and what == "a_feed" else os.path.realpath(name)
             before = what if "://" in name else seen.setdefault(key, what)
             if before != what:
-                raise FeedError(f"{name}: can't be both {before.replace('_', ' ')} and {what.replace('_', ' ')}")
+                raise FileError(f"{name}: can't be both {before.replace('_', ' ')} and {what.replace('_', ' ')}")
 
 
 # The store
@@ -110,11 +111,11 @@ def is_url(page: str) -> bool:
 
 
 def read_document(path: str, config: Config) -> Document:
-    """Return the document in a file, HTML or plain text. Raise FeedError if it can't be read."""
+    """Return the document in a file, HTML or plain text. Raise FileError if it can't be read."""
     try:
         read = html_to_unicode(None, Path(path).read_bytes())[1]
     except OSError as error:
-        raise FeedError(f"{path}: can't be read: {error.strerror}") from error
+        raise FileError(f"{path}: can't be read: {error.strerror}") from error
     return Document.from_field(read, url=Path(path).absolute().as_uri(), extractor=config.extractor)
 
 
@@ -156,11 +157,11 @@ def with_fields(config: Config, opts: argparse.Namespace, kind: type[Feed] | Non
 
 
 def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:
-    """Raise FeedError if an option names a field that no row has. `located` is the number of documents with a URL."""
+    """Raise FileError if an option names a field that no row has. `located` is the number of documents with a URL."""
     if opts.text_field and rows and not documents:
-        raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
+        raise FileError(f"--text-field {opts.text_field}: no row has text in it")
     if opts.url_field and documents and not located:
-        raise FeedError(f"--url-field {opts.url_field}: no row with text has a URL in it")
+        raise FileError(f"--url-field {opts.url_field}: no row with text has a URL in it")
 
 
 class BadRows:

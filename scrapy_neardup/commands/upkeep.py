@@ -13,7 +13,8 @@ from scrapy.settings import BaseSettings
 from tqdm import tqdm
 
 from ..document import Document
-from ..feeds import FORMATS, FeedError, Feeds, writing
+from ..feeds import FORMATS, Feeds
+from ..files import FileError, writing
 from ..matching.reviews import DIFFERENT, SAME, Reviews, reviews_folder
 from ..settings import Config, ConfigError
 from ..stats import plural
@@ -57,9 +58,9 @@ def run_judge(opts: argparse.Namespace, settings: BaseSettings) -> None:
     with held(config) as store:
         first, second = (_page(page, opts.texts, store, config) for page in (opts.a, opts.b))
     if canonical_url(first.url or "") == canonical_url(second.url or ""):
-        raise FeedError(f"{opts.a} and {opts.b} are one page; allowed are two")
+        raise FileError(f"{opts.a} and {opts.b} are one page; allowed are two")
     if opts.judgement == "same" and not (first.lines and second.lines):
-        raise FeedError("'same' needs the texts of both pages; name feeds that have them with --texts")
+        raise FileError("'same' needs the texts of both pages; name feeds that have them with --texts")
     reviews.append(first, second, LABELS[opts.judgement])
     said = f"{opts.a} and {opts.b} are {opts.judgement}: written to {folder}"
     answer(opts, {"a": first.url, "b": second.url, "judgement": opts.judgement}, said=said)
@@ -198,10 +199,10 @@ def run_import(opts: argparse.Namespace, settings: BaseSettings) -> None:
         rows = (row.data for row in through(feeds, feeds.rows()))
         try:
             taken = import_rows(str(config.store), config.namespace, rows)
-        except FeedError:
+        except FileError:
             raise
         except ValueError as error:
-            raise FeedError(f"{file}, row {feeds.number}: {error}") from error
+            raise FileError(f"{file}, row {feeds.number}: {error}") from error
         outcomes.append({"file": file, "documents": taken.documents, "urls": taken.urls, "known": taken.known})
         told = f"{plural(taken.documents, 'document')} and {plural(taken.urls, 'URL')} imported"
         told += f"; {plural(taken.known, 'document')} known before, or forgotten with their run"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..document import Document
-from ..feeds import FeedError, Feeds, json_text
+from ..feeds import Feeds, json_text
+from ..files import FileError
 from ..settings import Config, ConfigError
 from ..text.urls import canonical_url
 
@@ -40,20 +41,20 @@ class Reviews:
                 self._read(self._folder)
         except FileNotFoundError:  # no pair was judged yet
             return
-        except (FeedError, OSError) as error:
+        except (FileError, OSError) as error:
             raise ConfigError(f"judgements can't be read: {error}") from error
 
     def _read(self, folder: str) -> None:
         for row in Feeds([os.path.join(folder, _DOCUMENTS)]).rows():
             if "id" not in row.data:
-                raise FeedError(f"{row.place}: there is no field 'id'")
+                raise FileError(f"{row.place}: there is no field 'id'")
             self._ids[canonical_url(str(row.data["id"]))] = row.data["id"]
         for row in Feeds([os.path.join(folder, _PAIRS)]).rows():
             pair, label = frozenset(canonical_url(str(row.data.get(side))) for side in "ab"), row.data.get("label")
             if len(pair) < 2 or not pair <= self._ids.keys():
-                raise FeedError(f"{row.place}: allowed is a pair of two ids that are in {_DOCUMENTS}")
+                raise FileError(f"{row.place}: allowed is a pair of two ids that are in {_DOCUMENTS}")
             if label not in _LABELS:
-                raise FeedError(f"{row.place}: label {label!r}; allowed are {', '.join(_LABELS)}")
+                raise FileError(f"{row.place}: label {label!r}; allowed are {', '.join(_LABELS)}")
             self._labels[pair] = label
 
     def label(self, a: str, b: str) -> str | None:
@@ -65,7 +66,7 @@ class Reviews:
         return bool(a and b) and self.label(a or "", b or "") == DIFFERENT
 
     def append(self, first: Document, second: Document, label: str) -> None:
-        """Write the judgement `label` on two documents that have URLs. Raise FeedError if it can't be written."""
+        """Write the judgement `label` on two documents that have URLs. Raise FileError if it can't be written."""
         a, b = (canonical_url(document.url or "") for document in (first, second))
         # A pair without a label counts as different, so a new copy is paired with all known copies of the original.
         pairs = product(self._same(a), self._same(b)) if label == SAME else [(a, b)]
@@ -103,7 +104,7 @@ class Reviews:
             for file, rows in zip(files, (documents, pairs), strict=True):  # documents first, since pairs refer to them
                 _append(file, rows)
         except OSError as error:
-            raise FeedError(f"{self._folder}: can't be written: {error.strerror or error}") from error
+            raise FileError(f"{self._folder}: can't be written: {error.strerror or error}") from error
 
 
 def _append(file: str, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scrapy_neardup.commands import VerbParser
 from scrapy_neardup.commands.options import add_fields, with_fields
-from scrapy_neardup.feeds import FeedError
+from scrapy_neardup.files import FileError
 from scrapy_neardup.settings import Config, ConfigError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         active = SparkSession.getActiveSession()
         with nullcontext(active) if active else SparkSession.builder.appName("scrapy-neardup").getOrCreate() as spark:
             print(run(spark, opts, config), file=sys.stderr)
-    except (ConfigError, FeedError) as error:
+    except (ConfigError, FileError) as error:
         return _refuse(str(error))
     except KeyboardInterrupt:
         return 130
@@ -79,11 +79,11 @@ def run(spark: SparkSession, opts: argparse.Namespace, config: Config) -> str:
     for folder in filter(None, (opts.output, opts.duplicates)):
         with suppress(AnalysisException):  # raised for a new folder; without this, Spark looks only at the end
             spark.read.option("recursiveFileLookup", True).text(folder)
-            raise FeedError(f"{folder}: exists already; allowed is a new folder")
+            raise FileError(f"{folder}: exists already; allowed is a new folder")
     numbered, rows = read(spark, opts.feeds, opts.format)
     with Job(numbered, config, opts.id_field) as job:
         if opts.text_field and rows and job.records.isEmpty():
-            raise FeedError(f"--text-field {opts.text_field}: no row has text in it")
+            raise FileError(f"--text-field {opts.text_field}: no row has text in it")
         dropped = job.duplicates()
         kept = numbered.join(dropped.select(NUMBER), NUMBER, "left_anti")
         if dict(kept.dtypes)[ROW] == "binary":

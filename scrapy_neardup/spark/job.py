@@ -20,8 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 from ..deduplicator import Deduplicator
 from ..detectors import build_detectors
 from ..document import Document
-from ..feeds import FORMATS, FeedError, Row, json_text, row_id
-from ..feeds.formats import parse_object
+from ..feeds import FORMATS, Row, json_text, parse_object
+from ..files import FileError
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
 from ..matching.matcher import Rule, compare
@@ -51,11 +51,11 @@ DUPLICATES = "number long, value string"
 def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> tuple[DataFrame, int]:
     """Return the numbered rows of files, folders or patterns, and how many they are.
 
-    `kind` is one of `KINDS`, or None if the names show the format. Raise FeedError if formats or columns differ.
+    `kind` is one of `KINDS`, or None if the names show the format. Raise FileError if formats or columns differ.
     """
     kinds = {kind or _kind(path) for path in paths}
     if len(kinds) > 1:
-        raise FeedError(f"inputs of two formats, {' and '.join(sorted(kinds))}; allowed is one format")
+        raise FileError(f"inputs of two formats, {' and '.join(sorted(kinds))}; allowed is one format")
     frames: list[DataFrame] = []
     for at, path in enumerate(paths):
         if kinds == {"jsonl"}:
@@ -65,7 +65,7 @@ def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> 
         places = F.col("_metadata.file_path").alias(FILE), F.col("_metadata.file_block_start").alias("start")
         frames.append(rows.select(F.lit(at).alias("input"), *places, row.alias(ROW)))
         if frames[at].dtypes != frames[0].dtypes:
-            raise FeedError(f"{path}: its columns differ from those of {paths[0]}")
+            raise FileError(f"{path}: its columns differ from those of {paths[0]}")
     return _numbered(reduce(DataFrame.union, frames), "input", FILE, "start")
 
 
@@ -87,7 +87,7 @@ def _kind(path: str) -> str:
         return "parquet"
     if name.removesuffix(".gz").endswith(FORMATS):
         return "jsonl"
-    raise FeedError(f"{path}: unknown format; set --format {' or '.join(KINDS)}")
+    raise FileError(f"{path}: unknown format; set --format {' or '.join(KINDS)}")
 
 
 def _numbered(rows: DataFrame, *place: str) -> tuple[DataFrame, int]:
@@ -225,10 +225,10 @@ class Worker:
     id_field: str | None
 
     def sign(self, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """Yield the columns `RECORDS` of each row that is a document. Raise FeedError for a row that can't be read."""
+        """Yield the columns `RECORDS` of each row that is a document. Raise FileError for a row that can't be read."""
         for batch in self._signed(rows, Signer(self.config, build_detectors(self.config))):
             for row, document, record in batch:
-                row_id(row, self.id_field, self.config.url_field)
+                row.id(self.id_field, self.config.url_field)
                 yield row.number, *self._shared(document, record)
 
     def compare(self, pairs: Iterable[Any]) -> Iterator[tuple[int, int, int | None]]:
@@ -249,7 +249,7 @@ class Worker:
             for batch in self._signed(members, signer):
                 _, documents, records = zip(*batch, strict=True)
                 for (row, _, _), claim in zip(batch, dedup.decide(documents, records), strict=True):
-                    name = row_id(row, self.id_field, self.config.url_field)
+                    name = row.id(self.id_field, self.config.url_field)
                     if claim.match:
                         verdict = {**claim.verdict.tag(), "duplicate_of": ids[claim.match.signature]}
                         yield row.number, json_text({"id": name, **verdict})
@@ -289,7 +289,7 @@ def _read(row: Any) -> Row:
     try:
         return Row(number, parse_object(bytes(data)), place)
     except ValueError as error:
-        raise FeedError(f"{place}: {error}") from error
+        raise FileError(f"{place}: {error}") from error
 
 
 def _may_repeat(rule: Rule, a: Head, b: Head) -> bool:

@@ -1,6 +1,7 @@
-"""Feeds of JSON lines, JSON arrays, CSV or TSV, Parquet, and WARC or WET.
+"""Read feeds of one format as one, and write their rows: JSON lines, JSON arrays, CSV, Parquet and WARC.
 
-To add a format, write a subclass of `Feed`, and add it to `KINDS`.
+What can't be read is told with its place, and the rest is read. To add a format, write a subclass of `Feed`, and add it
+to `KINDS`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import re
 import zlib
 from abc import ABC, abstractmethod
@@ -18,18 +20,115 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from types import SimpleNamespace
-from typing import IO, Any, ClassVar, TypeAlias, TypeVar
+from typing import IO, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
-from ..files import FeedError, has_ending, is_gzipped, reading
+from .files import STREAM, FileError, check_name, has_ending, is_gzipped, reading, writing
+
+
+class Row(NamedTuple):
+    """A row of a feed."""
+
+    number: int  # counted from 1 over all feeds together
+    data: dict[str, Any]
+    place: str  # the file and the place in it, for messages
+    raw: Any = None  # the row as its file has it, for a file of the same format; None if the format has no such thing
+
+    def field(self, name: str) -> Any:
+        """Return a field. Raise FileError without it."""
+        if name not in self.data:
+            raise FileError(f"{self.place}: there is no field {name!r}")
+        return self.data[name]
+
+    def id(self, id_field: str | None, url_field: str) -> Any:
+        """Return the field `id_field`; if that is None, the URL or the number. Raise FileError without the field."""
+        return self.data.get(url_field) or self.number if id_field is None else self.field(id_field)
+
+
+def _raise(place: str, why: str) -> None:
+    raise FileError(f"{place}: {why}")
+
+
+class Feeds:
+    """Several feeds of one format. Raises FileError if their formats differ, or if a file does not exist."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = paths
+        self.size = sum(map(_size, paths))  # bytes
+        found = list(dict.fromkeys(map(_kind, paths)))
+        if len(found) > 1:
+            names = " and ".join(kind.name for kind in found)
+            raise FileError(f"feeds of several formats, {names}; allowed are feeds of one format")
+        self.kind = found[0]
+        self.number = 0  # of the row that was read last
+        self.at = 0  # bytes that were read so far
+
+    def rows(self, bad: Callable[[str, str], object] = _raise) -> Iterator[Row]:
+        """Yield the rows. Call `bad` with the place of what can't be read, and the reason. Raise FileError without it,
+        or if no row can be read."""
+        good = 0
+        for path in self.paths:
+            last, before = "", self.at
+            try:
+                with reading(path) as (packed, file):
+                    for at, data, raw in self.kind(file, path).rows():
+                        self.number += 1
+                        self.at = before + (packed.tell() if packed.seekable() else 0)
+                        last = f"{self.kind.unit} {at}"
+                        if isinstance(data, ValueError):
+                            bad(f"{path}, {last}", str(data))
+                        else:
+                            good += 1
+                            yield Row(self.number, data, f"{path}, {last}", raw)
+            except UNREADABLE as error:
+                why = " ".join(str(getattr(error, "strerror", None) or error).split())
+                if not self.number and path == self.paths[-1]:
+                    raise FileError(f"{path}: can't be read: {why}") from error
+                self.number += 1
+                bad(f"{path}, after {last}" if last else path, f"can't be read: {why}")
+            self.at = before + _size(path)
+        if self.number > good == 0:
+            raise FileError("no row can be read; nothing was written")
+
+
+@contextmanager
+def writing_rows(path: str, feeds: Feeds) -> Iterator[Callable[[Row], object]]:
+    """Yield a function that writes rows of `feeds` to a file, those of the same format as they were read."""
+    kind = _kind(path)
+    if kind in (Parquet, Warc) and kind is not feeds.kind:
+        raise FileError(f"{path}: {kind.name} is written only from {kind.name}, but the feeds are {feeds.kind.name}")
+    with writing(path, kind.endings, packs=kind.is_packed_whole) as file:
+        output = kind(file, path, feeds.paths)
+        yield lambda row: output.write(row.data, row.raw if kind is feeds.kind else None)
+        output.close()
+
+
+def _kind(path: str) -> type[Feed]:
+    """Return the format of a file by the ending of its name. Raise FileError for an unknown ending."""
+    if path == STREAM:
+        return JsonLines
+    check_name(path, [ending for kind in KINDS for ending in kind.endings])
+    return next(kind for kind in KINDS if has_ending(path, kind.endings))
+
+
+def _size(path: str) -> int:
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(21, "Is a directory")
+        return 0 if path == STREAM else os.stat(path).st_size
+    except OSError as error:
+        raise FileError(f"{path}: can't be read: {error.strerror or error}") from error
+
+
+# Formats
 
 LARGEST = 1 << 28  # the maximum bytes of a row
 
 
-class BrokenError(Exception):
-    """The rest of a feed can't be read. The message gives the reason."""
+class BrokenError(OSError):
+    """The rest of a feed can't be read, or a feed can't be written. The message gives the reason."""
 
 
-UNREADABLE = (BrokenError, OSError, EOFError, zlib.error)
+UNREADABLE = (OSError, EOFError, zlib.error)
 
 T = TypeVar("T")
 Found: TypeAlias = tuple[int, dict[str, Any] | ValueError, Any]
@@ -77,9 +176,6 @@ def _tried(parse: Callable[..., T], *given: Any) -> T | ValueError:
         return error
 
 
-# JSON
-
-
 def json_text(value: Any, *, indent: int | None = None) -> str:
     r"""Return a value as JSON, with all characters unescaped but lone surrogates (`\ud800`), which no encoding accepts.
 
@@ -107,7 +203,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 def _checked(data: Any, raw: str = "") -> dict[str, Any]:
     raw.encode()  # fails for bytes that were no UTF-8
     if not isinstance(data, dict):
-        raise ValueError(f"a JSON {type(data).__name__}; allowed is an object")
+        raise ValueError("no JSON object")
     return data
 
 
@@ -166,9 +262,6 @@ class JsonArray(Feed):
         self.file.write(b"[\n]\n" if self._before == b"[\n" else b"\n]\n")
 
 
-# CSV
-
-
 class Csv(Feed):
     """A table. Its first row has the column names, and its delimiter is the most frequent one of these in there."""
 
@@ -209,12 +302,10 @@ class Csv(Feed):
             self._writer = csv.DictWriter(getwriter("utf-8")(self.file, "backslashreplace"), data, delimiter=delimiter)
             self._writer.writeheader()
         if more := data.keys() - {*self._writer.fieldnames}:
-            raise FeedError(f"{self.path}: no column for the field {min(more)!r}, which the first row does not have")
+            raise FileError(f"{self.path}: no column for the field {min(more)!r}, which the first row does not have")
         values = ((name, json_text(each) if isinstance(each, (dict, list)) else each) for name, each in data.items())
         self._writer.writerow(dict(values))
 
-
-# Parquet
 
 ROWS = 16  # rows to read at a time; a file of some kilobytes can have rows of many megabytes
 GROUP = 1 << 25  # bytes after which a row group is written
@@ -278,19 +369,17 @@ def _value(pa: Any, scalar: Any) -> Any:
 
 @contextmanager
 def _arrow(path: str) -> Iterator[Any]:
-    """Yield pyarrow. Raise BrokenError for its errors, and FeedError if it is not installed."""
+    """Yield pyarrow. Raise BrokenError for its errors, and FileError if it is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet
     except ImportError as error:
-        raise FeedError(f"{path}: Parquet needs pyarrow: pip install 'scrapy-neardup[parquet]'") from error
+        raise FileError(f"{path}: Parquet needs pyarrow: pip install 'scrapy-neardup[parquet]'") from error
     try:
         yield pa
     except (pa.ArrowException, ValueError) as error:
         raise BrokenError(" ".join(str(error).split())) from error
 
-
-# WARC
 
 _BEGIN = re.compile(rb"WARC/1\.[01]\s*")
 _BLANK = re.compile(rb"\r?\n\r?\n")
@@ -399,3 +488,4 @@ def _joined(body: bytes) -> bytes:
 
 
 KINDS: tuple[type[Feed], ...] = (JsonLines, JsonArray, Csv, Parquet, Warc)
+FORMATS = JsonLines.endings
