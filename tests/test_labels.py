@@ -9,7 +9,6 @@ import pytest
 from helpers import write_rows
 
 from scrapy_neardup.files import FileError
-from scrapy_neardup.papers import Unions
 from scrapy_neardup.quality import MODES, LabelledSet, Pair, Score
 
 ROWS = [{"id": name, "text": f"text {name}"} for name in "abcdefg"]
@@ -82,11 +81,3 @@ def test_a_set_that_is_amiss_is_refused(
     with pytest.raises(FileError, match=r"(docs|pairs)\.jsonl") as caught:
         write(tmp_path, docs, pairs)
     assert said in str(caught.value)
-
-
-def test_unions_join_by_way_of_others() -> None:
-    unions: Unions[int] = Unions()
-    for members in ((1, 2), (3, 4), (5, 5), (2, 3), (6, 7)):
-        unions.join(*members)
-    assert unions.clusters() == [[1, 2, 3, 4], [6, 7]]
-    assert unions.top(4) == unions.top(1) != unions.top(6)

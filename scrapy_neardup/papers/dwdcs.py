@@ -32,7 +32,7 @@ from ..document import Document
 from ..fingerprints.hashes import hash_text
 from ..text.tokens import SCHEME as TOKENS
 from ..text.tokens import normalize, tokenize
-from . import Inverted, Unions
+from .inverted import Inverted
 
 LANGUAGES = ("en", "zh")
 THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md explains this value
@@ -176,12 +176,20 @@ def co_occurrence(sentences: Iterable[Sequence[str]]) -> Graph:
 
 def main_part(graph: Graph) -> Graph:
     """Return the largest connected part of a graph, in a tie the first; {} for no nodes. Section 3.2.2, step 4."""
-    unions: Unions[str] = Unions()
-    for node, others in graph.items():
-        unions.join(node, *others)
-    best = max(unions.clusters() or [[*graph][:1]], key=len)
-    kept = set(best)
-    return {node: others for node, others in graph.items() if node in kept}
+    parts: list[set[str]] = [set()]
+    for node in graph:
+        if not any(node in part for part in parts):
+            parts.append(_reachable(graph, node))
+    largest = max(parts, key=len)
+    return {node: others for node, others in graph.items() if node in largest}
+
+
+def _reachable(graph: Graph, node: str) -> set[str]:
+    found, new = {node}, {node}
+    while new:
+        new = set().union(*map(graph.__getitem__, new)) - found
+        found |= new
+    return found
 
 
 def key_nodes(graph: Graph, counts: Mapping[str, int]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..document import Document
 from ..text.tokens import normalize
-from . import Inverted
+from .inverted import Inverted
 
 LENGTH = 5
 TOLERANCE = 2

@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from ..document import Document
 from ..text.tokens import tokenize
-from . import Unions
 
 STEPS = 1000  # training steps, as in the paper for 50 to 100 pages
 STEPS_A_DOCUMENT = 10  # training steps for each document of a larger batch
@@ -233,15 +232,14 @@ def near_on_map(units: Integers, vectors: Callable[[Integers], Floats]) -> list[
     `units`: a row and a column for each document. `vectors` returns the vectors of documents, given their ascending
     numbers. Two documents that are not near may share a cluster through other documents.
     """
-    unions: Unions[int] = Unions()
-    for number in range(len(units)):
-        unions.top(number)  # so that clusters come in the order of the documents
+    clusters = np.arange(len(units))  # the cluster of each document, named after its first one
     for unit in np.unique(units, axis=0):
         distance = np.abs(units - unit).max(axis=1)
         around = np.flatnonzero(distance <= 1)
         made, own = vectors(around), distance[around] == 0
         # Rounding may leave the cosine of equal vectors below 1.
-        near = made[own] @ made.T >= SIMILARITY - 1e-9
-        for a, b in zip(*np.nonzero(near), strict=True):
-            unions.join(int(around[own][a]), int(around[b]))
-    return unions.clusters()
+        for near in made[own] @ made.T >= SIMILARITY - 1e-9:
+            joined = clusters[around[near]]
+            clusters[np.isin(clusters, joined)] = joined.min()
+    members = (np.flatnonzero(clusters == first) for first in np.unique(clusters))
+    return [found.tolist() for found in members if len(found) > 1]

@@ -1,0 +1,62 @@
+"""The inverted index of the detectors in this room: in memory, from features to the documents that have them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+V = TypeVar("V", bound="Iterable[Any]")
+
+
+class Inverted(ABC, Generic[V, T]):
+    """An index in RAM by features, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._entries: dict[int, tuple[tuple[int, ...], T]] = {}  # fingerprints and document, by number
+        self._holders: dict[Hashable, dict[int, None]] = {}  # numbers by feature
+
+    @abstractmethod
+    def read(self, fingerprints: Sequence[int]) -> V:
+        """Decode fingerprints to features, or to what `features` takes them from."""
+
+    def features(self, decoded: V) -> Iterable[Hashable]:
+        """Return the features under which a document is held."""
+        return decoded
+
+    @abstractmethod
+    def sought(self, decoded: V) -> Iterable[Hashable]:
+        """Return features of which each near document has at least one."""
+
+    @abstractmethod
+    def is_near(self, decoded: V, held: V) -> bool:
+        """Return whether the fingerprints of two documents are similar."""
+
+    def holders(self, feature: Hashable) -> Collection[int]:
+        """Return the numbers of the documents that have a feature."""
+        return self._holders.get(feature, ())
+
+    def add(self, fingerprints: Sequence[int], document: T) -> None:
+        self._next += 1
+        for feature in self.features(self.read(fingerprints)):
+            self._holders.setdefault(feature, {})[self._next] = None
+            self._entries[self._next] = tuple(fingerprints), document
+
+    def remove(self, fingerprints: Sequence[int], document: T) -> None:
+        features = {*self.features(self.read(fingerprints))}
+        rarest = [(n, *self._entries[n]) for n in min(map(self.holders, features), key=len, default=())]
+        for number in [n for n, values, each in rarest if each is document and values == tuple(fingerprints)]:
+            del self._entries[number]
+            for feature in features:
+                del self._holders[feature][number]
+        for feature in [each for each in features if not self.holders(each)]:
+            self._holders.pop(feature, None)
+
+    def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
+        wanted = self.read(fingerprints)
+        numbers = {number for feature in self.sought(wanted) for number in self.holders(feature)}
+        entries = (self._entries[number] for number in sorted(numbers))
+        near = {id(document): document for held, document in entries if self.is_near(wanted, self.read(held))}
+        return iter(near.values())
