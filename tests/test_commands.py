@@ -344,6 +344,15 @@ def test_explain_two_files(tmp_path: Path, second: str, status: str) -> None:
     assert told["documents"]["a.html"]["tokens"] == 200
 
 
+def test_explain_says_if_files_would_be_siblings_on_one_host(tmp_path: Path) -> None:
+    for name, day in (("a", "12 May, 17 degrees"), ("b", "13 June, 19 degrees")):
+        page = f"<html><head><title>The weather</title></head><body><p>{text(1)} {day}</p></body></html>"
+        (tmp_path / f"{name}.html").write_text(page)
+    said = succeeded(tmp_path, "explain", "a.html", "b.html").stdout.splitlines()[-1]
+    assert said.startswith("duplicate: ")
+    assert said.endswith("; but unique if both are of one host: each text has a figure that the other lacks")
+
+
 def test_explain_says_which_text_is_thin(tmp_path: Path) -> None:
     comments = f"<div id=comments><p>{text(3, 400)}</p></div>"
     (tmp_path / "a.html").write_text(f"<html><body><div><p>{text(1)}</p></div>{comments}</body></html>")

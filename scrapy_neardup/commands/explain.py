@@ -206,8 +206,17 @@ def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
     ]
     thin = [(path, each.scripted) for path, each in zip(paths, documents, strict=True) if each.thin]
     why = "".join(f"; the text of {path} is thin: {_SCRIPTED if scripted else _THIN}" for path, scripted in thin)
-    sentence = in_words("duplicate" if all(point.is_met for point in points) else "unique", points) + why
+    is_copy = all(point.is_met for point in points)
+    if is_copy and (reason := _why_apart_on_one_host(dedup, *documents)):
+        why = f"; but unique if both are of one host: {reason}{why}"
+    sentence = in_words("duplicate" if is_copy else "unique", points) + why
     return {**compared, "documents": dict(zip(paths, described, strict=True)), "sentence": sentence}
+
+
+def _why_apart_on_one_host(dedup: Deduplicator, *documents: Document) -> str | None:
+    """Return the reason why two files, which count as pages of two hosts, would be siblings on one host."""
+    first, second = (replace(each, url=f"http://saved/{n}") for n, each in enumerate(documents))
+    return dedup.matcher.why_siblings(second, dedup.sign(second), dedup.sign(first))
 
 
 def _compared(
