@@ -275,6 +275,10 @@ def bad(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["in.parquet", "--text-field", "text"], "--text-field text: no row has text in it$"),
         (["in.parquet", "--text-field", "body"], "--text-field body: no row has text in it$"),
+        (
+            ["in.parquet", "--text-field", "id", "--url-field", "link"],
+            "--url-field link: no row with text has a URL in it$",
+        ),
         (["in.parquet", "--text-field", "id", "--id-field", "name"], "row 1: there is no field 'name'$"),
         (["in.parquet", "other.parquet"], ".*/other.parquet: its columns differ from those of .*/in.parquet$"),
         (["in.parquet", "list.jsonl"], "inputs of two formats, jsonl and parquet; allowed is one format$"),

@@ -37,6 +37,7 @@ GROUPS = {
 }
 """The module of each verb."""
 VERBS = {verb: module for group in GROUPS.values() for verb, module in group.items()}
+WITHOUT_STORE = ("dedupe", "lab")  # the modules whose verbs do not work on the project's store
 OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # words that scripts may use
 SIGNALS = ("SIGTERM", "SIGHUP")  # Windows lacks SIGHUP
 INTERRUPTED, UNREAD = 130, 141  # the exit codes of processes that SIGINT and SIGPIPE ended
@@ -110,14 +111,13 @@ class Command(ScrapyCommand):
             description=what,
             epilog=more,
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            conflict_handler="resolve",
             allow_abbrev=False,
         )
         super().add_options(parser)
         for action in parser._actions:
             action.default = argparse.SUPPRESS  # the default must not replace an option that is given before the verb
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
-        if not verb.startswith("lab "):
+        if VERBS[verb] not in WITHOUT_STORE:
             add_store(parser)
         add(parser)
         return parser

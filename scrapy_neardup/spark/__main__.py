@@ -11,7 +11,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from scrapy_neardup.commands import VerbParser
-from scrapy_neardup.commands.options import add_fields, with_fields
+from scrapy_neardup.commands.options import add_fields, check_fields, with_fields
 from scrapy_neardup.files import FileError
 from scrapy_neardup.settings import Config, ConfigError
 
@@ -82,8 +82,8 @@ def run(spark: SparkSession, opts: argparse.Namespace, config: Config) -> str:
             raise FileError(f"{folder}: exists already; allowed is a new folder")
     numbered, rows = read(spark, opts.feeds, opts.format)
     with Job(numbered, config, opts.id_field) as job:
-        if opts.text_field and rows and job.records.isEmpty():
-            raise FileError(f"--text-field {opts.text_field}: no row has text in it")
+        documents, located = job.records.selectExpr("count(*)", "count(page)").collect()[0]
+        check_fields(opts, rows, documents, located)
         dropped = job.duplicates()
         kept = numbered.join(dropped.select(NUMBER), NUMBER, "left_anti")
         if dict(kept.dtypes)[ROW] == "binary":

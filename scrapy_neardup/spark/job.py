@@ -20,8 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 from ..deduplicator import Deduplicator
 from ..detectors import build_detectors
 from ..document import Document
-from ..feeds import FORMATS, Row, json_text, parse_object
-from ..files import FileError
+from ..feeds import JsonLines, Parquet, Row, json_text, parse_object
+from ..files import FileError, has_ending
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
 from ..matching.matcher import Rule, compare
@@ -33,7 +33,7 @@ from ..store import open_store
 from ..text.urls import canonical_url, host
 
 NUMBER, ROW, FILE = "number", "row", "file"
-KINDS = ("jsonl", "parquet")
+ENDINGS = {"jsonl": JsonLines.endings, "parquet": Parquet.endings}  # of the formats
 _LINE = "trim(TRAILING '\r' FROM value)"
 CROWD = 1024  # values of a bucket to pair; a bucket with more values means a common template
 LARGEST = 100_000  # documents in a component with all pages of its sites; a larger one has only similar pages
@@ -51,7 +51,7 @@ DUPLICATES = "number long, value string"
 def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> tuple[DataFrame, int]:
     """Return the numbered rows of files, folders or patterns, and how many they are.
 
-    `kind` is one of `KINDS`, or None if the names show the format. Raise FileError if formats or columns differ.
+    `kind` is one of `ENDINGS`, or None if the names show the format. Raise FileError if formats or columns differ.
     """
     kinds = {kind or _kind(path) for path in paths}
     if len(kinds) > 1:
@@ -82,12 +82,10 @@ def of_frame(frame: DataFrame, order: str | None) -> DataFrame:
 
 
 def _kind(path: str) -> str:
-    name = path.lower().rstrip("/")
-    if name.endswith(".parquet"):
-        return "parquet"
-    if name.removesuffix(".gz").endswith(FORMATS):
-        return "jsonl"
-    raise FileError(f"{path}: unknown format; set --format {' or '.join(KINDS)}")
+    for kind, endings in ENDINGS.items():
+        if has_ending(path.rstrip("/"), endings):
+            return kind
+    raise FileError(f"{path}: unknown format; set --format {' or '.join(ENDINGS)}")
 
 
 def _numbered(rows: DataFrame, *place: str) -> tuple[DataFrame, int]:
@@ -251,8 +249,8 @@ class Worker:
                 for (row, _, _), claim in zip(batch, dedup.decide(documents, records), strict=True):
                     name = row.id(self.id_field, self.config.url_field)
                     if claim.match:
-                        verdict = {**claim.verdict.tag(), "duplicate_of": ids[claim.match.signature]}
-                        yield row.number, json_text({"id": name, **verdict})
+                        said = {"id": name, **claim.verdict.tag(), "duplicate_of": ids[claim.match.signature]}
+                        yield row.number, json_text(said)
                     else:
                         ids[claim.signature] = name
 
