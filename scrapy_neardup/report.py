@@ -2,8 +2,8 @@
 
 The rows hold the last visit of each URL, with its document and the document that it returned before. So a URL that
 changed in several runs is listed under the last of them. For each document, the last visit before the run shows whether
-it has moved or is gone. URLs that may return other content at each visit, such as temporary redirects, are left out,
-unless their document is that of an item that a list page gave with a URL of its own.
+it has moved or is gone. A URL that may return other content at each visit, such as a temporary redirect, is left out,
+unless a list page gave an item with this URL.
 
 Of the page, what grows with the store is counted, and of each list the beginning is shown, so that the page stays
 short. All strings of a store are hostile: they go through `text` or `link`.
