@@ -184,11 +184,12 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
 
 # Calibration
 
-LEVELS = np.arange(0.3, 1.0, 0.01)  # r
-ALLOWANCES = (0.0, 2.5, 5.0, 8.0, 10.0, 15.0, 20.0, 30.0, 40.0)  # s, in shingles
-MINIMA = (20, 25, 30, 40, 50, 60, 75, 100, 150, 200, 300)  # tokens
-LENGTHS = (20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)
-MARGINS = (1, 2, 4, 8)
+# A text of n tokens needs a resemblance of level + allowance / n.
+LEVELS = np.arange(0.3, 1.0, 0.01)
+ALLOWANCES = (0.0, 2.5, 5.0, 8.0, 10.0, 15.0, 20.0, 30.0, 40.0)
+MINIMA = (20, 25, 30, 40, 50, 60, 75, 100, 150, 200, 300)  # values of NEARDUP_MIN_TOKENS
+LENGTHS = (20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)  # tokens, of the keys of NEARDUP_RESEMBLANCE
+MARGINS = (1, 2, 4, 8)  # wrong pairs that thresholds must bear beside those found, see `best_fit`
 
 
 class Pairs(NamedTuple):

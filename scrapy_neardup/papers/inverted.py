@@ -11,7 +11,7 @@ V = TypeVar("V", bound="Iterable[Any]")
 
 
 class Inverted(ABC, Generic[V, T]):
-    """An index in RAM by features, in the order of arrival."""
+    """Documents by their features, in the order of arrival."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -40,14 +40,15 @@ class Inverted(ABC, Generic[V, T]):
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
         self._next += 1
-        for feature in self.features(self.read(fingerprints)):
+        for feature in self.features(self.read(fingerprints)):  # a document without features is not held
             self._holders.setdefault(feature, {})[self._next] = None
             self._entries[self._next] = tuple(fingerprints), document
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
         features = {*self.features(self.read(fingerprints))}
-        rarest = [(n, *self._entries[n]) for n in min(map(self.holders, features), key=len, default=())]
-        for number in [n for n, values, each in rarest if each is document and values == tuple(fingerprints)]:
+        fewest = min(map(self.holders, features), key=len, default=())  # those with its rarest feature
+        held = [(number, *self._entries[number]) for number in fewest]
+        for number in [n for n, values, each in held if each is document and values == tuple(fingerprints)]:
             del self._entries[number]
             for feature in features:
                 del self._holders[feature][number]

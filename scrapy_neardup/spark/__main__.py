@@ -23,7 +23,7 @@ EXAMPLES = """examples:
   python -m scrapy_neardup.spark archive.parquet -o unique.parquet --duplicates duplicates
   python -m scrapy_neardup.spark 'crawl-*.jsonl.gz' -o unique --id-field id --text-field body
 """
-_OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:Config|Feed|Process)Error: (.+)$", re.MULTILINE)
+_OURS = re.compile(r"^scrapy_neardup\.[\w.]+(?:Config|File|Process)Error: (.+)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 
