@@ -4,16 +4,20 @@
 -- that it knows to have written. Calls are numbered so that one that arrives late is refused, and lost data are noticed.
 -- Returns nothing if another process holds a run, or if data were lost. Otherwise: the error of an operation that can
 -- never succeed, the error that ended the operations, the answers to requests, and 1 if the call counts as written.
-local call, sub, byte, concat, reply = redis.call, string.sub, string.byte, table.concat, redis.error_reply
+local call, concat, reply = redis.call, table.concat, redis.error_reply
+local sub, byte, char, bxor = string.sub, string.byte, string.char, bit.bxor
 local root, damage, writes = KEYS[1], false, false
 local given, asked, codes, id, number, written = unpack(cmsgpack.unpack(ARGV[1]))
 local operations, requests = {}, {}
-local CODE, PLACE, KEY, ENTRY = 4, 8, 8, 16 -- bytes of a run's code, a place, a key, a place with SimHash
+local CODE, PLACE, KEY, NAME, ENTRY = 4, 8, 8, 6, 16 -- bytes of a run's code, a place, a key, those of a key that name
+-- its list, a place with SimHash
+local of_keys, of_blocks = root .. 'k', root .. 'n'
 local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the bucket into a full hash table
 local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
 local WIDE, CROWD, NEAREST = 1024, 64, 16 -- max. entries of a block to look at, near ones among them, and answers
 local ONES = { [0] = 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4 } -- bits that are set in a number
 local KEPT = 100000 -- entries of a stream
+local NOWHERE = '\0\0\0\0\0\0\0\0' -- the last place of a key without rows
 
 -- Returns the lease of the run of a place: a hash of pending documents by place. '' has the id of the holder and the
 -- number of its last call.
@@ -43,19 +47,28 @@ local function attempt(work, ...)
   damage = reply(text)
 end
 
--- Lists of the index: `k` with 6 bytes of a key names the list of its places, oldest first; `n` with a block of a
--- SimHash that of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small
--- hash. If the field is '', the list is a string too.
-local function is_of_key(name) return byte(name) == 107 end
+-- Lists of the index. 6 bytes of a key name the list of its places, oldest first; the 3 bytes of a block of a SimHash
+-- that of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small hash. If
+-- the field is '', the list is a string too.
+local function is_of_key(name) return #name == NAME end
+
+local function string_of(name) return (is_of_key(name) and of_keys or of_blocks) .. name end
+
+local buckets, fields = {}, {} -- by list; nearly all the time of a lookup goes into making strings
 
 local function bucket(name)
-  return root .. sub(name, 1, 3) .. string.char(byte(name, 4) - byte(name, 4) % 64), sub(name, 4)
+  if not buckets[name] then
+    buckets[name] = of_keys .. sub(name, 1, 2) .. char(byte(name, 3) - byte(name, 3) % 64)
+    fields[name] = sub(name, 3)
+  end
+  return buckets[name], fields[name]
 end
 
--- Returns a list, or its end from a negative offset.
+-- Returns a list, or its end from a negative offset; '' for one that does not exist.
 local function read(name, from)
-  local list = is_of_key(name) and call('HGET', bucket(name))
-  return list and list ~= '' and list or call('GETRANGE', root .. name, from or 0, -1)
+  local list = ''
+  if is_of_key(name) then list = call('HGET', bucket(name)) or nil end
+  return list == '' and call('GETRANGE', string_of(name), from or 0, -1) or list or ''
 end
 
 local function replace(name, list)
@@ -64,7 +77,7 @@ local function replace(name, list)
     local key, field = bucket(name)
     if list == '' then call('HDEL', key, field) else call('HSET', key, field, is_string and '' or list) end
   end
-  if is_string and list ~= '' then call('SET', root .. name, list) else call('DEL', root .. name) end
+  if is_string and list ~= '' then call('SET', string_of(name), list) else call('DEL', string_of(name)) end
 end
 
 -- Returns the position of an entry in a list, at or after another position, or nil.
@@ -105,14 +118,14 @@ local function append(name, entry)
     if call('HSETNX', key, field, entry) == 1 then return end
     list = call('HGET', key, field)
   end
-  if list ~= '' then replace(name, list .. entry) else call('APPEND', root .. name, entry) end
+  if list ~= '' then replace(name, list .. entry) else call('APPEND', string_of(name), entry) end
 end
 
 -- Calls a function with each list of a row and the row's entry in it.
 local function each_list(work, place, keys, simhash)
-  for at = 1, #keys, KEY do attempt(work, 'k' .. sub(keys, at, at + 5), place) end
+  for at = 1, #keys, KEY do attempt(work, sub(keys, at, at + NAME - 1), place) end
   for at = 1, #simhash, 2 do
-    attempt(work, 'n' .. string.char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash)
+    attempt(work, char((at - 1) / 2) .. sub(simhash, at, at + 1), place .. simhash)
   end
 end
 
@@ -166,8 +179,8 @@ local known, told, holds = {}, {}, true -- `holds` is false once a document coul
 local function take(place)
   if known[place] == nil then
     local row = call('HGET', at(place))
-    local value = row or call('HGET', lease(place), place)
-    known[place] = value ~= false
+    local value = row or is_document(place) and call('HGET', lease(place), place)
+    known[place] = value and true or false
     if value then told[#told + 1], told[#told + 2], told[#told + 3] = place, value, row and 0 or 1 end
   end
   return known[place]
@@ -176,6 +189,7 @@ end
 -- Adds the newest rows of a key to the answer. Returns the last place of the key.
 local function newest(hits, n, name, most, own)
   local list = read(name, -PLACE * LOOKED)
+  if list == '' then return NOWHERE end
   for at = #list - PLACE + 1, 1, -PLACE do
     local place = sub(list, at, at + PLACE - 1)
     if most == 0 then break end
@@ -183,14 +197,14 @@ local function newest(hits, n, name, most, own)
       hits[#hits + 1], hits[#hits + 2], most = n, place, most - 1
     end
   end
-  return list == '' and string.rep('\0', PLACE) or sub(list, -PLACE)
+  return sub(list, -PLACE)
 end
 
 -- Returns the Hamming distance between the SimHash of an entry and given bytes, or more than `most` if it is more.
-local function distance(list, entry, bytes, most)
+local function distance(list, entry, bytes, most, first)
   local sum = 0
-  for n = 1, 8 do
-    local bits = bit.bxor(byte(list, entry + PLACE + n - 1), bytes[n])
+  for n = first, first + 7 do
+    local bits = bxor(byte(list, entry + PLACE + n % 8), bytes[n % 8 + 1])
     sum = sum + ONES[bits % 16] + ONES[(bits - bits % 16) / 16]
     if sum > most then break end
   end
@@ -201,11 +215,11 @@ end
 local function near(blocks, simhash, most, own)
   local far, found, nearest, bytes = {}, {}, {}, { byte(simhash, 1, 8) }
   for block = 1, #blocks, 3 do
-    local list = #found < CROWD and read('n' .. sub(blocks, block, block + 2), -ENTRY * WIDE) or ''
+    local list = #found < CROWD and read(sub(blocks, block, block + 2), -ENTRY * WIDE) or ''
     assert(#list % ENTRY == 0, 'bad argument: a list has a part of an entry')
     for at = #list - ENTRY + 1, 1, -ENTRY do
       if #found >= CROWD then break end
-      local bits = distance(list, at, bytes, most)
+      local bits = distance(list, at, bytes, most, 2 * byte(blocks, block) + 2)
       local place = bits <= most and sub(list, at, at + PLACE - 1)
       if place and place ~= own and not far[place] then far[place], found[#found + 1] = bits, place end
     end
@@ -225,7 +239,7 @@ end
 local function answer(keys, most, blocks, simhash, far, document, seen)
   local hits, lasts, own = {}, {}, document and document[1]
   for n = 0, #keys / KEY - 1 do
-    lasts[n + 1] = newest(hits, n, 'k' .. sub(keys, KEY * n + 1, KEY * n + 6), most, own)
+    lasts[n + 1] = newest(hits, n, sub(keys, KEY * n + 1, KEY * n + NAME), most, own)
   end
   local last, nearest = concat(lasts), near(blocks, simhash, far, own)
   local is_new = #hits == 0 and (not seen or seen == last or call('HEXISTS', lease(own), own) == 1)
@@ -243,7 +257,7 @@ function requests.look(questions, places)
   return { told, answers }
 end
 
-function requests.places(key) return read('k' .. sub(key, 1, 6)) end
+function requests.places(key) return read(sub(key, 1, NAME)) end
 
 -- Returns 1 if a row is missing in one of its lists.
 function requests.lacks(...)
