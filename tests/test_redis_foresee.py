@@ -15,6 +15,7 @@ from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import Store, open_store
+from scrapy_neardup.store import store as store_module
 from scrapy_neardup.store.redis.connection import code
 
 on_server = pytest.mark.parametrize("place", ["server"], indirect=True)
@@ -94,6 +95,17 @@ def test_what_was_foreseen_and_never_came_is_given_up(place: Place) -> None:
         dedup.foresee([])
         assert dedup.claim(Document("http://b.example/1", text(1))).verdict.status == "unique"
         assert len(dedup) == 1
+
+
+def test_a_batch_reads_its_visits_together_while_another_run_is_open(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "SHARED_SECONDS", 0.0)
+    with Deduplicator.open(server.address), Deduplicator.open(server.address) as dedup:
+        server.tell("CONFIG", "RESETSTAT")
+        dedup.decide([document(number) for number in range(20)])
+        dedup.flush()
+        assert server.tell("INFO", "commandstats")["cmdstat_evalsha"]["calls"] < 10
 
 
 # Servers that fail in between

@@ -39,6 +39,7 @@ class Session:
         self.runs: dict[str, Run] = {}
         """The records of all known runs by id."""
         self._by_code: dict[int, Run] = {}
+        self._open: dict[str, None] = {}  # the ids of the open runs; each commit asks for them
         self.made: dict[str, Any] = {}
         """The record of the store: its format, and the schemes of all detectors so far."""
         self.erasures = 0
@@ -94,7 +95,7 @@ class Session:
 
     def others_open(self) -> list[str]:
         """Return the ids of all open runs except the run of this process. Some of them may be dead."""
-        return [each.id for each in self.runs.values() if each.closed is None and each.id != self.run]
+        return [name for name in self._open if name != self.run]
 
     def overdue(self) -> list[Run]:
         """If the next check is due, take the locks of the runs that are dead, and return their records.
@@ -178,6 +179,9 @@ class Session:
         known = self.runs.get(run.id)
         self.erasures += known is not None and known.forgotten != run.forgotten
         self.runs[run.id] = self._by_code[records.code(run.id)] = run
+        self._open.pop(run.id, None)
+        if run.closed is None:
+            self._open[run.id] = None
 
     def has_forgotten(self, id: int) -> bool:
         """Return whether the row with this id was forgotten with its run."""

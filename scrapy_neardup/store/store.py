@@ -389,9 +389,14 @@ class Store:
     # Writing, and other processes
 
     def _flush_in_time(self) -> None:
-        """Flush the buffer if it is large or old. Ignore errors, since the next flush retries."""
+        """Flush the buffer if it is large or old. Ignore errors, since the next flush retries.
+
+        On a server, a batch comes to its end first, since its visits would be read again, one by one.
+        """
         self._unwritten += 1
-        if (seconds := time.monotonic() - self._flushed) <= SHARED_SECONDS and self._unwritten < BATCH:
+        is_in_batch = self.is_remote and bool(self._foreseen)
+        seconds = 0.0 if is_in_batch else time.monotonic() - self._flushed
+        if seconds <= SHARED_SECONDS and self._unwritten < BATCH:
             return
         if self.run and (self._unwritten >= BATCH or seconds > BATCH_SECONDS or self.session.others_open()):
             with suppress(StoreError):

@@ -237,18 +237,16 @@ class Server:
     def _exchanged(self, batch: Sequence[Operation], requests: Sequence[Operation], codes: Sequence[bytes]) -> Any:
         """Execute the script, if the leases of the runs with these codes are as this process left them."""
         self._number += 1
-        given = [batch, requests, codes, self._id, self._number, self._written]
-        told = self._executed(msgpack.packb(given, use_bin_type=False))
+        whole = [batch, requests, codes, self._id, self._number, self._written]
+        given = msgpack.packb(whole, use_bin_type=False)
+        try:
+            told = self._answer("EVALSHA", _HASH, given)
+        except exceptions.NoScriptError:
+            told = self._answer("EVAL", _SCRIPT, given)
         for error in (told[1], *told[2]) if told else ():
             if isinstance(error, _LOST):
                 raise error
         return told
-
-    def _executed(self, given: bytes) -> Any:
-        try:
-            return self._answer("EVALSHA", _HASH, given)
-        except exceptions.NoScriptError:
-            return self._answer("EVAL", _SCRIPT, given)
 
     def _answer(self, command: str, script: str | bytes, given: bytes) -> Any:
         """Send a command over the connection itself, since a client takes three times as long."""
