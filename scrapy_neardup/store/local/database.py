@@ -1,4 +1,4 @@
-"""Open, check and shrink the SQLite file of a store, and add advice to errors of SQLite."""
+"""Open and check the SQLite file of a store, lock its runs, and add advice to errors of SQLite."""
 
 from __future__ import annotations
 
@@ -183,15 +183,6 @@ def _use_write_ahead_log(db: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > end:
                 raise
             time.sleep(0.01)
-
-
-def shrink(db: sqlite3.Connection) -> None:
-    """Give the unused space of a store's file back to the system. Rows keep their numbers.
-
-    The file is rewritten, which takes some seconds per gigabyte.
-    """
-    db.execute("VACUUM")
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 LOOK_SECONDS = 0.05  # seconds to wait, since another process may hold the lock only to check it

@@ -144,6 +144,7 @@ class Server:
         self._damage: Exception | None = None  # the first error of a write that can never succeed
         self._id, self._number, self._written = uuid4().hex, 0, 0
         self._connect = clients(address)
+        self._client: Any = None
         self._connection: Any = None
         self._away: Exception | None = None  # the error for which the server counts as down
         self._failures = 0
@@ -282,10 +283,10 @@ class Server:
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
             connection = client.connection_pool.make_connection()
             connection.connect()
-            self._connection = connection
+            self._connection, self._client = connection, client  # that of a master has only a weak reference to it
 
     def _drop(self, error: Exception | None = None) -> None:
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._client = self._connection, None, None
         if connection:
             connection.disconnect()
 
