@@ -9,9 +9,9 @@ local sub, byte, char, bxor = string.sub, string.byte, string.char, bit.bxor
 local root, damage, writes = KEYS[1], false, false
 local given, asked, codes, id, number, written = unpack(cmsgpack.unpack(ARGV[1]))
 local operations, requests = {}, {}
-local CODE, PLACE, KEY, NAME, ENTRY = 4, 8, 8, 6, 16 -- bytes of a run's code, a place, a key, those of a key that name
--- its list, a place with SimHash
-local of_keys, of_blocks = root .. 'k', root .. 'n'
+local CODE, PLACE, ENTRY = 4, 8, 16 -- bytes of a run's code, a place, a place with SimHash
+local KEY, NAME = 8, 6 -- bytes of a key, and how many of them name its list
+local of_keys, of_blocks = root .. 'k', root .. 'n' -- how the keys of lists begin
 local SHORT = 63 -- max. bytes of a list in its bucket; a longer one would turn the bucket into a full hash table
 local LOOKED = 256 -- max. places of a key to look at, in case most of them have no rows
 local WIDE, CROWD, NEAREST = 1024, 64, 16 -- max. entries of a block to look at, near ones among them, and answers
@@ -54,7 +54,7 @@ local function is_of_key(name) return #name == NAME end
 
 local function string_of(name) return (is_of_key(name) and of_keys or of_blocks) .. name end
 
-local buckets, fields = {}, {} -- by list; nearly all the time of a lookup goes into making strings
+local buckets, fields = {}, {} -- by list; made once, since most time of a lookup goes into making strings
 
 local function bucket(name)
   if not buckets[name] then
@@ -200,7 +200,8 @@ local function newest(hits, n, name, most, own)
   return sub(list, -PLACE)
 end
 
--- Returns the Hamming distance between the SimHash of an entry and given bytes, or more than `most` if it is more.
+-- Returns the Hamming distance between the SimHash of an entry and given bytes, or more than `most` if it is more. The
+-- byte `first`, counted from 0 and from the beginning again, is the first behind the block that is known to be equal.
 local function distance(list, entry, bytes, most, first)
   local sum = 0
   for n = first, first + 7 do
