@@ -48,8 +48,8 @@ local function attempt(work, ...)
 end
 
 -- Lists of the index. 6 bytes of a key name the list of its places, oldest first; the 3 bytes of a block of a SimHash
--- that of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small hash. If
--- the field is '', the list is a string too.
+-- that of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small hash.
+-- If the field is '', the list is a string too.
 local function is_of_key(name) return #name == NAME end
 
 local function string_of(name) return (is_of_key(name) and of_keys or of_blocks) .. name end
