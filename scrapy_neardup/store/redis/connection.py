@@ -10,7 +10,6 @@ refuses a call that arrives late, and a lease that is gone, or has too low a num
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +53,6 @@ _AGAIN = (  # a new connection finds the right server
 )
 _LOST = (exceptions.TimeoutError, *_AGAIN)
 _SCRIPT = (files(__package__) / "store.lua").read_bytes()
-_HASH = hashlib.sha1(_SCRIPT).hexdigest()
 _ADVICE = {  # keys are parts of error messages; the client library removes the first word of a message
     "used memory": "it is full; give it more memory, or forget old documents",
     "authenticat": "it needs a password",
@@ -145,7 +143,7 @@ class Server:
         self._id, self._number, self._written = uuid4().hex, 0, 0
         self._connect = clients(address)
         self._client: Any = None
-        self._connection: Any = None
+        self._script: Any = None
         self._away: Exception | None = None  # the error for which the server counts as down
         self._failures = 0
         self._lock, self._up, self._wakes, self._closed = Lock(), Event(), Event(), Event()
@@ -238,27 +236,12 @@ class Server:
     def _exchanged(self, batch: Sequence[Operation], requests: Sequence[Operation], codes: Sequence[bytes]) -> Any:
         """Execute the script, if the leases of the runs with these codes are as this process left them."""
         self._number += 1
-        whole = [batch, requests, codes, self._id, self._number, self._written]
-        given = msgpack.packb(whole, use_bin_type=False)
-        try:
-            told = self._answer("EVALSHA", _HASH, given)
-        except exceptions.NoScriptError:
-            told = self._answer("EVAL", _SCRIPT, given)
+        given = [batch, requests, codes, self._id, self._number, self._written]
+        told = self._script([self.root], [msgpack.packb(given, use_bin_type=False)])
         for error in (told[1], *told[2]) if told else ():
             if isinstance(error, _LOST):
                 raise error
         return told
-
-    def _answer(self, command: str, script: str | bytes, given: bytes) -> Any:
-        """Send a command over the connection itself, since a client takes three times as long."""
-        try:
-            self._connection.send_command(command, script, 1, self.root, given)
-            return self._connection.read_response()
-        except exceptions.ResponseError:
-            raise
-        except BaseException:
-            self._drop()  # else the rest of this answer would be taken for the next one
-            raise
 
     def _take_again(self) -> None:
         """Renew lost leases of the runs, and queue what the server may have lost with them."""
@@ -274,21 +257,19 @@ class Server:
     # Connections
 
     def _open(self) -> None:
-        """Create a connection if there is none."""
+        """Create a client if there is none."""
         if self._closed.is_set():
             raise exceptions.ConnectionError("it was closed")
-        if not self._connection:
-            client = self._connect()
+        if not self._script:
+            client = self._client = self._connect()
             if hasattr(client, "get_node_from_key"):  # a cluster; it would go on with half of the keys while they move
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
-            connection = client.connection_pool.make_connection()
-            connection.connect()
-            self._connection, self._client = connection, client  # that of a master has only a weak reference to it
+            self._script = client.register_script(_SCRIPT)
 
     def _drop(self, error: Exception | None = None) -> None:
-        connection, self._connection, self._client = self._connection, None, None
-        if connection:
-            connection.disconnect()
+        script, self._script, self._client = self._script, None, None
+        if script:
+            script.registered_client.connection_pool.disconnect()
 
     def reach(self) -> None:
         self._up.wait(LEASE)
