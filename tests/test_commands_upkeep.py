@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -329,17 +330,25 @@ def test_a_store_that_is_open_twice_in_a_process_keeps_its_write_ahead_log(path:
 # Verify
 
 
-@pytest.fixture
-def stored(path: str) -> str:  # noqa: F811
-    """Return the path of a store in two namespaces, each with an index and with rows that are not in it."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a store in two namespaces, each with an index and with rows that are not in it."""
+    store = str(tmp_path_factory.mktemp("made") / "store.sqlite")
     for namespace in ("", "news"):
-        with opened(path, namespace=namespace) as dedup:
+        with opened(store, namespace=namespace) as dedup:
             commit(dedup, *range(20))
-        compact_with_index(path, namespace)
-        with opened(path, namespace=namespace) as dedup:
+        compact_with_index(store, namespace)
+        with opened(store, namespace=namespace) as dedup:
             commit(dedup, *range(20, 40))
             dedup.claim(Document(url="http://c.example/20", text=text(20))).commit()
             dedup.claim(Document(url="http://c.example/1", text=text(1))).commit()
+    return Path(store).parent
+
+
+@pytest.fixture
+def stored(made: Path, path: str) -> str:  # noqa: F811
+    """Return the path of a copy of that store."""
+    shutil.copytree(made, Path(path).parent, dirs_exist_ok=True)
     return path
 
 
