@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -34,6 +35,13 @@ HERE = Path(__file__).parent
 # What is started in the background, or by nohup, ignores these, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+gc.disable()  # while there is nothing but modules and tests to look at, which all stay
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @dataclass

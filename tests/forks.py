@@ -23,7 +23,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import entry_points
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
@@ -174,13 +174,16 @@ def load_tables() -> None:
     from scrapy.http import HtmlResponse
 
     from scrapy_neardup import Deduplicator, Document
+    from scrapy_neardup.items import item_document
     from scrapy_neardup.papers import dwdcs
+    from scrapy_neardup.settings import Config
 
     dwdcs.builtin()
     with tempfile.TemporaryDirectory() as folder, Deduplicator.open(f"{folder}/store.sqlite") as dedup:
         for host in "ab":
             text = " ".join(f"鹤 crane {number}" for number in range(100))
             dedup.claim(Document(f"http://{host}.example/", f"{text} {host}", f"Crane {host}")).commit()
+    item_document({"url": "http://a.example/", "title": "Crane", "text": "A crane.", "price": 1}, Config())
     page = HtmlResponse("http://a.example/", body=b"<html><title>Crane</title><p class=a>A crane.</p></html>")
     page.css("p.a::text").getall(), page.css("a::attr(href)").getall()
 
@@ -199,12 +202,14 @@ def import_defaults() -> None:
 
 
 def import_commands() -> None:
-    """Import the other commands of Scrapy, and read the entry points, as each call does."""
+    """Import the other commands of Scrapy, and read the entry points, which takes as long as a small command."""
+    import scrapy.cmdline
     import scrapy.commands
 
+    scrapy.cmdline.entry_points = cache(scrapy.cmdline.entry_points)
+    scrapy.cmdline.entry_points(group="scrapy.commands")
     for module in pkgutil.iter_modules(scrapy.commands.__path__, "scrapy.commands."):
         importlib.import_module(module.name)
-    entry_points(group="scrapy.commands")
 
 
 def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err: str, told: str = os.devnull) -> int:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from site_server import Page, Site, article, html
 
-ARTICLES = {article(number): number for number in range(200)}
+
+@cache
+def articles() -> dict[str, int]:
+    return {article(number): number for number in range(200)}
 
 
 class Life:
@@ -57,7 +61,7 @@ class Life:
 
 def number_of(item: Mapping[str, Any]) -> int:
     """Return which article an item has."""
-    return ARTICLES[item["text"]]
+    return articles()[item["text"]]
 
 
 def publish(site: Site, pages: Mapping[str, int], *links: str) -> str:

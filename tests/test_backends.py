@@ -396,16 +396,12 @@ def read_all(backend: Backend) -> dict[Key, Row]:
 
 
 @on_servers
-@pytest.mark.parametrize(("key", "value"), [("n", b"x"), ("k", b"abc")])
-def test_damaged_postings_are_told(place: Place, key: str, value: bytes) -> None:
+@pytest.mark.parametrize(("key", "value"), [(b"n", b"x"), (b"k", b"abc")])
+def test_damaged_postings_are_told(place: Place, key: bytes, value: bytes) -> None:
     backend = place.begun()
     assert isinstance(backend, RedisBackend)
     backend.write([document(1, simhash=0)._replace(keys=array("Q", [0]), simhash=0)])
     backend.flush(wait=True)
-    root = backend.root.encode()
-    if key == "n":
-        backend.run(["call", "SET", root + b"n\0\0\0", value])
-    else:
-        backend.run(["call", "SET", root + b"k\0\0\0", value])
+    backend.run(["call", "SET", backend.root.encode() + key + bytes(3), value])
     with pytest.raises(StoreError, match="stats --check"):
         backend.find([Question(array("Q", [0]), 1, 0, 3)])

@@ -117,6 +117,9 @@ FORGET, REPORT = "forget --store held.sqlite", "report --store held.sqlite"
 PARTICULAR = [
     ("--colour stats", "'--colour' is not an option; see scrapy neardup --help"),
     ("dedup in.jsonl", "there is no verb 'dedup'; did you mean 'dedupe'?"),
+    ("lab evalute news", "did you mean 'lab evaluate'?"),
+    ("lab explain", "there is no verb 'lab explain'"),
+    ("frobnicate", "there is no verb 'frobnicate'; see scrapy neardup --help"),
     ("stats --runs --check --store held.sqlite", "argument --check: not allowed with argument --runs"),
     # dedupe
     ("dedupe in.jsonl", REQUIRED),

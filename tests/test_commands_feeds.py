@@ -218,16 +218,6 @@ def test_of_many_bad_rows_the_first_ten_are_told(tmp_path: Path) -> None:
         assert (tmp_path / output).exists()
 
 
-def test_a_feed_that_is_cut_short_is_told_and_the_next_one_is_read(tmp_path: Path) -> None:
-    path = write_feed(tmp_path / "a.jsonl.gz", made_up(5))
-    path.write_bytes(path.read_bytes()[:-9])
-    write_feed(tmp_path / "b.jsonl", made_up(1))
-    made = neardup(tmp_path, "dedupe", "a.jsonl.gz", "b.jsonl", "-o", "out.jsonl")
-    assert made.returncode == 1
-    assert ": can't be read: Compressed file ended before" in made.stderr
-    assert "http://c.example/" in {row["url"] for row in rows(tmp_path / "out.jsonl")}
-
-
 def test_where_nothing_can_be_read_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("bad\n")
     (tmp_path / "out.jsonl").write_text("earlier\n")

@@ -36,14 +36,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["in.jsonl", "sub/../in.jsonl", "link.jsonl", "../{}/in.jsonl"])
-@pytest.mark.parametrize(
-    "call",
-    ["dedupe in.jsonl -o {}", "dedupe in.jsonl -o new.jsonl --duplicates {}", "lab cluster in.jsonl -o {}",
-     "lab lexicon in.jsonl -o {}"],
-)  # fmt: skip
-def test_a_feed_is_no_output_by_whatever_name(folder: Path, call: str, name: str) -> None:
+def test_a_feed_is_no_output_by_whatever_name(folder: Path, name: str) -> None:
     before = (folder / "in.jsonl").read_bytes()
-    assert "can't be both a feed and the" in refused(folder, *call.format(name.format(folder.name)).split())
+    said = refused(folder, "dedupe", "in.jsonl", "-o", name.format(folder.name))
+    assert "can't be both a feed and the output" in said
     assert (folder / "in.jsonl").read_bytes() == before
 
 

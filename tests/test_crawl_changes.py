@@ -64,21 +64,17 @@ def test_each_kind_of_change_is_listed_and_counted(crawl, a, revisit):
 
 
 def test_the_lines(crawl, a):
-    text = article(8)
-    crawled(crawl, a, {"news": text, "old": 9})
-    crawled(crawl, a, {"news": text.replace(text.split()[40], "changed"), "new": 9})
-    made = succeeded(crawl.folder, "changes", "--store", crawl.store).stdout.splitlines()
-    assert made == ["moved            " + f"{a.url}/new.html  (before: {a.url}/old.html)", "1 moved"]
-
-
-def test_changed_content_comes_with_its_resemblance(crawl, a):
-    text = article(8)
-    crawled(crawl, a, {"news": text})
-    crawled(crawl, a, {"news": text + " " + article(9, 400)})
-    (line, counted) = succeeded(crawl.folder, "changes", "--store", crawl.store).stdout.splitlines()
-    kind, resemblance, url = line.split()
-    assert (kind, url, counted) == ("changed", f"{a.url}/news.html", "1 changed")
+    """A word is no change."""
+    text, other = article(8), article(7)
+    crawled(crawl, a, {"edited": text, "news": other, "old": 9})
+    edited = text.replace(text.split()[40], "changed")
+    crawled(crawl, a, {"edited": edited, "news": f"{other} {article(6, 400)}", "new": 9})
+    changed, *rest = succeeded(crawl.folder, "changes", "--store", crawl.store).stdout.splitlines()
+    kind, resemblance, url = changed.split()
+    assert (kind, url) == ("changed", f"{a.url}/news.html")
     assert 0.1 < float(resemblance) < 0.5
+    moved = f"moved            {a.url}/new.html  (before: {a.url}/old.html)"
+    assert rest == [moved, "1 changed, 1 moved"]
 
 
 def test_pages_of_another_spider_are_not_gone_nor_moved(crawl, a, b):

@@ -75,13 +75,6 @@ def test_a_snapshot_has_all_records_of_a_page_in_every_run(crawl, a, words):
         assert (len(result.items), result.count("revisits")) == (8, revisits)
 
 
-def test_a_new_price_at_a_known_url_is_a_new_item(crawl, a):
-    for price, items in (("1.00", 1), ("1.00", 0), ("2.00", 1)):
-        a.pages["/boot"] = Page(json.dumps([{"description": article(1), "price": price}]))
-        result = crawl("JsonSpider", {"NEARDUP_REVISIT": "drop"}, urls=[f"{a.url}/boot"])
-        assert len(result.items) == items
-
-
 def test_explain_names_the_field_in_which_two_held_items_differ(crawl, a):
     items = [{"url": f"{a.url}/{n}", "text": article(1), "size": 9, "price": f"{n}.00"} for n in (1, 2)]
     a.pages["/boots"] = Page(json.dumps(items))

@@ -167,14 +167,6 @@ def test_the_time_of_the_crawl_does_not_count(crawl, a):
     assert len(crawl("EventSpider", urls=fill(a, pages), own="url").items) == 2
 
 
-def test_the_log_says_what_each_field_is_and_which_items_are_dropped(crawl, a):
-    listed = [{"name": "Lamp", "no": 7, "url": f"/l/{n}", "body": TEXT} for n in range(5)]
-    urls = fill(a, {"/list": listed})
-    log = crawl("EventSpider", {"LOG_LEVEL": "INFO"}, urls=urls).log
-    assert "Items of type dict: text from body; title name; own URL url; facts no" in log
-    assert log.count("INFO: Dropped: ") == 3
-
-
 def test_a_warning_names_the_field_that_alone_keeps_items_apart(crawl, a):
     listed = [{"title": "Clerk", "number": 1000 + n, "body": TEXT} for n in range(20)]
     log = crawl("EventSpider", urls=fill(a, {"/list": listed})).log

@@ -75,8 +75,12 @@ print(-left)
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_index, "TAIL", TAIL)
-    monkeypatch.setattr(stored_index, "LEAST", TAIL)
+    small(monkeypatch)
+
+
+def small(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(row_index, "TAIL", TAIL)
+    patch.setattr(stored_index, "LEAST", TAIL)
 
 
 @pytest.fixture
@@ -84,14 +88,24 @@ def place(tmp_path: Path) -> Place:
     return on_disk(tmp_path)
 
 
-@pytest.fixture
-def filled(place: Place) -> Place:
-    """Return the place of a store with a table and some rows that are in none, of which some were forgotten."""
-    fill_numbered(place, 0, 40)
-    forget(place, *range(0, 40, 10))
-    compact(place.address)
-    fill_numbered(place, 40, 10)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a store with a table and some rows that are in none, of which some were forgotten."""
+    place = on_disk(tmp_path_factory.mktemp("made"))
+    with pytest.MonkeyPatch.context() as patch:
+        small(patch)
+        fill_numbered(place, 0, 40)
+        forget(place, *range(0, 40, 10))
+        compact(place.address)
+        fill_numbered(place, 40, 10)
     assert len(names(place)) == 1
+    return Path(place.address).parent
+
+
+@pytest.fixture
+def filled(made: Path, place: Place) -> Place:
+    """Return the place of a copy of that store."""
+    shutil.copytree(made, Path(place.address).parent, dirs_exist_ok=True)
     return place
 
 
