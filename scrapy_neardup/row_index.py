@@ -50,7 +50,6 @@ TAIL = 1024  # the number of rows in dictionaries after which they become a leve
 RATIO = 4  # a level is merged with an earlier one up to this many times as large
 CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
-AT_ONCE = 256  # SimHashes to compare with those of the newest rows at a time
 _NEAR = 1 << 63
 _HIT = Struct("=4Q")
 _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
@@ -227,15 +226,10 @@ class RowIndex:
 
     def _near_newest(self, questions: list[Asked]) -> Iterator[tuple[int, int, int]]:
         """Yield hits among the rows outside the levels: the number of a question, a place, its Hamming distance."""
-        asked = [(at, each[2], each[3]) for at, each in enumerate(questions) if each[2] is not None]
-        simhashes = np.frombuffer(self._simhashes, np.uint64)
-        for first in range(0, len(asked), AT_ONCE) if self._simhashes else ():
-            numbers, wanted, distances = zip(*asked[first : first + AT_ONCE], strict=True)
-            far = np.bitwise_count(np.array(wanted, np.uint64)[:, None] ^ simhashes)
-            for hit in (far <= max(distances)).ravel().nonzero()[0].tolist():  # in half of the time for two dimensions
-                at, row = divmod(hit, len(simhashes))
-                if far[at, row] <= distances[at]:
-                    yield numbers[at], self._of_simhashes[row], int(far[at, row])
+        near = native.compiled.near if native.compiled else _near
+        for at, (_, _, simhash, distance) in enumerate(questions):
+            for row, far in () if simhash is None else near(self._simhashes, simhash, distance):
+                yield at, self._of_simhashes[row], far
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
@@ -422,6 +416,12 @@ def _find(entries: Integers, simhashes: Integers, questions: Sequence[Asked], ne
             order = np.lexsort((slots, far))[: min(nearest, int(np.count_nonzero(far <= distance)))]
             found += ((number, 0, int(slots[place]), int(far[place])) for place in order)
     return b"".join(_HIT.pack(*hit) for hit in found)
+
+
+def _near(simhashes: array[int], simhash: int, distance: int) -> list[tuple[int, int]]:
+    """Return the places of near SimHashes in an array, in ascending order, each with its distance."""
+    far = np.bitwise_count(np.frombuffer(simhashes, np.uint64) ^ np.uint64(simhash))
+    return [(place, int(far[place])) for place in (far <= distance).nonzero()[0].tolist()]
 
 
 def most_flips(distance: int) -> list[int]:

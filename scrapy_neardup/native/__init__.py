@@ -5,13 +5,14 @@ Those functions are used where it was not built: without a compiler at installat
 
 from __future__ import annotations
 
+from array import array
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 13
+VERSION = 14
 _Array: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 
 
@@ -25,6 +26,7 @@ class Compiled(Protocol):
     def foreign(self, text: bytes) -> bytes: ...
     def overlap(self, a: bytes, b: bytes, others: bytes) -> tuple[int, int, int, int]: ...
     def find(self, entries: _Array, simhashes: _Array, questions: list[Any], nearest: int) -> bytes: ...
+    def near(self, simhashes: array[int], simhash: int, distance: int) -> list[tuple[int, int]]: ...
     def sign(self, sources: list[Any], terms: _Array, starts: _Array, digests: int, parts: int) -> list[bytes]: ...
 
 

@@ -37,12 +37,12 @@ static uint64_t load(const void *data, Py_ssize_t place)
 #include "record.h"
 #include "postings.h"
 
-enum { VERSION = 13 }; /* raise it together with native.VERSION when a signature or a result changes */
+enum { VERSION = 14 }; /* raise it together with native.VERSION when a signature or a result changes */
 
 static PyMethodDef METHODS[] = {
     {"dictionary", dictionary, METH_VARARGS, NULL}, {"cut", cut, METH_VARARGS, NULL},
     {"sign", sign, METH_VARARGS, NULL}, {"overlap", overlap, METH_VARARGS, NULL},
-    {"find", find, METH_VARARGS, NULL}, {"foreign", foreign, METH_VARARGS, NULL},
+    {"find", find, METH_VARARGS, NULL}, {"near", near, METH_VARARGS, NULL}, {"foreign", foreign, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

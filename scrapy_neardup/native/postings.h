@@ -174,6 +174,25 @@ static int find_all(Search *search, PyObject *question, Probe asked, uint64_t ne
     return !PyErr_Occurred() && find_all_near(search, asked);
 }
 
+/* row_index._near: near(simhashes, simhash, distance) */
+static PyObject *near(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer simhashes;
+    unsigned long long simhash, distance;
+    if (!PyArg_ParseTuple(args, "y*KK", &simhashes, &simhash, &distance))
+        return NULL;
+    PyObject *found = PyList_New(0);
+    for (Py_ssize_t at = 0; found != NULL && at < simhashes.len / 8; at++) {
+        unsigned long long far = (unsigned long long)ones_in(load(simhashes.buf, at) ^ simhash);
+        PyObject *hit = far <= distance ? Py_BuildValue("nK", at, far) : NULL;
+        if (far <= distance && (hit == NULL || PyList_Append(found, hit) < 0))
+            Py_CLEAR(found);
+        Py_XDECREF(hit);
+    }
+    PyBuffer_Release(&simhashes);
+    return found;
+}
+
 /* row_index._find: find(entries, simhashes, questions, nearest) */
 static PyObject *find(PyObject *Py_UNUSED(module), PyObject *args)
 {
