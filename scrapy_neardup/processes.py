@@ -130,13 +130,13 @@ def _made(given: Any, function: Callable[[Any, Any], Any], argument: Any) -> byt
         return pickle.dumps((False, str(error) if isinstance(error, ProcessError) else repr(error)))
 
 
-def check_can_be_sent(setting: str, reason: str, things: Mapping[str, Any]) -> None:
-    """Raise ConfigError if a value of a setting can't be sent to another process. `reason` goes into the message."""
+def check_can_be_sent(setting: str, things: Mapping[str, Any]) -> None:
+    """Raise ConfigError if a value of a setting can't be sent to another process."""
     for name, thing in things.items():
         try:
             cloudpickle.dumps(thing)
         except Exception as error:  # its attributes may raise anything when they are copied
-            why = f"{name!r} {reason} sent to another process, but pickling fails: {error}"
+            why = f"{name!r} has to be sent to another process, but pickling fails: {error}"
             raise ConfigError(f"{setting}: {why}") from error
 
 
@@ -166,7 +166,7 @@ def signed(batches: Iterable[R], signer: Signer, workers: int) -> Generator[tupl
     """Yield batches of rows, which begin with their number and data, and what a signer makes of them ahead. Raise
     ProcessError. `workers`: the number of processes; 0 for a thread of this process."""
     if workers:
-        check_can_be_sent("NEARDUP_DETECTORS", "has to be", {each.name: each for each in signer.detectors})
+        check_can_be_sent("NEARDUP_DETECTORS", {each.name: each for each in signer.detectors})
     processes, waiting = Processes(workers, signer), deque[tuple[R, Future[Signed]]]()
     try:
         for rows in batches:

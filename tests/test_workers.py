@@ -158,7 +158,7 @@ def test_after_the_end_nothing_is_made_here_either() -> None:
 def test_a_detector_that_can_not_be_sent_is_refused() -> None:
     detector = Heavy()
     detector.lock = threading.Lock()  # type: ignore[attr-defined]
-    with pytest.raises(ConfigError, match="'heavy' is heavy, so it has to be sent to another process, but pickling"):
+    with pytest.raises(ConfigError, match="'heavy' has to be sent to another process, but pickling"):
         Workers([detector], 1)
 
 
@@ -246,7 +246,7 @@ def test_no_page_is_read_elsewhere_where_that_is_quick_or_not_wanted(extractor: 
 
 
 def test_an_extractor_that_can_not_be_sent_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"NEARDUP_EXTRACTOR: .* is heavy, so it has to be sent to another process"):
+    with pytest.raises(ConfigError, match=r"NEARDUP_EXTRACTOR: .* has to be sent to another process"):
         Workers([], 1, Locked())
 
 

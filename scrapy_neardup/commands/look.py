@@ -169,10 +169,10 @@ def listed(hosts: Hosts, mirror_hosts: Mapping[str, str]) -> list[dict[str, Any]
 
 def described(relation: Relation) -> dict[str, Any]:
     """Return the description of a pair of hosts, with its counts and confidence."""
-    original = relation.original() or 0  # in a tie, host 0
+    side = relation.original() or 0  # which of the two hosts is the original; in a tie, the first
     return {
-        "mirror": relation.name(1 - original),
-        "original": relation.name(original),
+        "mirror": relation.name(1 - side),
+        "original": relation.name(side),
         "in_force": relation.in_force,
         "tied": relation.original() is None,
         "known_by": "pages",

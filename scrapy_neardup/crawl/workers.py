@@ -57,10 +57,9 @@ class Workers:
         heavy = list(filter(is_heavy, detectors)) if count else []
         self.signs = bool(heavy)  # whether processes compute fingerprints
         self.reads = bool(count) and is_heavy_extractor(extractor)  # whether processes extract main texts
-        reason = "is heavy, so it has to be"
-        check_can_be_sent("NEARDUP_DETECTORS", reason, {each.name: each for each in heavy})
+        check_can_be_sent("NEARDUP_DETECTORS", {each.name: each for each in heavy})
         if self.reads:
-            check_can_be_sent("NEARDUP_EXTRACTOR", reason, {str(extractor): extractor})
+            check_can_be_sent("NEARDUP_EXTRACTOR", {str(extractor): extractor})
         self._processes = Processes(count, (heavy, extractor if self.reads else BUILTIN))
         self._turns = DeferredSemaphore(max(1, count * QUEUED))
         self._broken, self._broken_until = "", 0.0

@@ -26,7 +26,7 @@ LEAST_DOCUMENTS = 2  # the minimum number of documents with a term, since most o
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The terms that I-Match keeps: tokens as `tokenize` returns them; there may be none."""
+    """The terms that I-Match keeps: tokens as `tokenize` returns them. The set may be empty."""
 
     terms: frozenset[str]
 

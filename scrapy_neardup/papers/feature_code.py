@@ -58,8 +58,8 @@ def feature_code(text: str, length: int = LENGTH) -> str:
 def common_subsequence(a: str, b: str) -> int:
     """Return the length of the longest common subsequence of two strings.
 
-    The algorithm is bit-parallel (Hyyrö 2004, figure 3): each character of `a` has a bit, which is 0 where the
-    subsequence grows.
+    The algorithm is bit-parallel (Hyyrö 2004, figure 3): each character of `a` has a bit. With each character of `b`, a
+    bit more becomes 0 if the longest common subsequence grows, so the zeros are counted in the end.
     """
     masks: dict[str, int] = {}
     for place, character in enumerate(a):

@@ -35,7 +35,7 @@ class Inverted(ABC, Generic[V, T]):
         """Return whether the fingerprints of two documents are similar."""
 
     def holders(self, feature: Hashable) -> Collection[int]:
-        """Return the numbers of the documents that have a feature."""
+        """Return the documents that have a feature, as the numbers that they have in this index."""
         return self._holders.get(feature, ())
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:

@@ -39,7 +39,7 @@ class Imported:
 
 @contextmanager
 def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
-    """Open a store for a `with` block, and yield an iterator of its lines."""
+    """Open a store for a `with` block, and yield an iterator of the lines of its export."""
     with closing(open_backend(address, namespace, writes=False)) as backend:
         yield _exported(Store(backend, (), run=None))
 

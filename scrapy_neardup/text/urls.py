@@ -46,8 +46,8 @@ _TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:
 def canonical_url(url: str) -> str:
     """Return the form of `url` that is equal for all spellings of an address; "" for "".
 
-    The query is sorted, and escapes are normalized as by w3lib. The fragment, unless it is a route, tracking parameters
-    and the default port are removed. https becomes http, and `/index.html` becomes `/`.
+    The query is sorted, and escapes are normalized as by w3lib. Tracking parameters and the default port are removed,
+    and so is the fragment, unless it is a route. https becomes http, and `/index.html` becomes `/`.
     """
     if not url:
         return ""

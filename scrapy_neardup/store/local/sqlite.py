@@ -23,7 +23,7 @@ from weakref import WeakSet
 from sqlitedict import SqliteDict
 
 from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import COUNTED, DOCUMENT, Key, Record, bounds, dump, is_id
+from ..records import COUNTED, DOCUMENT, Key, Record, bounds, code_of, dump, id_of, is_id
 from . import database
 from .database import LOCK_SECONDS, RunLock, open_database, store_errors
 from .memory import MemoryBackend
@@ -152,12 +152,12 @@ class SqliteBackend(MemoryBackend):
         return super().size(kind) + int(stored) - len(waiting)
 
     def writers(self) -> set[int]:
-        found, key = set(), 0
+        found, least = set(), 0
         query = f'SELECT key FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT 1'
         with store_errors(self.name, "read"):
-            while row := self._db.execute(query, (key, COUNTED[DOCUMENT].stop)).fetchone():
-                found.add(row[0] >> 32)
-                key = (row[0] >> 32) + 1 << 32
+            while row := self._db.execute(query, (least, COUNTED[DOCUMENT].stop)).fetchone():
+                found.add(code := code_of(row[0]))
+                least = id_of(code + 1, 0)  # behind all documents of this run
         return found
 
     # Writing
@@ -330,7 +330,7 @@ class Writer:
             raise
 
     def write(self, changes: Changes) -> Future[int]:
-        """Start to write changes. The future has the first of the new numbers, which are without gaps.
+        """Start to write changes. The future returns the number of the first new row. The others follow without gaps.
 
         If the write fails, nothing is written, and the future raises StoreError.
         """

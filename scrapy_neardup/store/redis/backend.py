@@ -154,7 +154,7 @@ class RedisBackend(Server):
     def _found(self, question: Question, answer: Any, rows: dict[bytes, Row]) -> Found:
         hits, lasts, nearest, is_held = answer
         found: dict[int, list[Row]] = {}
-        for at, place in zip(reversed(hits[::2]), reversed(hits[1::2]), strict=True):
+        for at, place in zip(hits[-2::-2], hits[::-2], strict=True):  # from the oldest on
             if place in rows:
                 found.setdefault(question.keys[at], []).append(rows[place])
         for key in question.keys if question.most > MANY else ():
