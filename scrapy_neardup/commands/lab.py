@@ -191,8 +191,8 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     example:
       scrapy neardup lab cluster items.jsonl -o clusters.jsonl
 
-    Each line of the output is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}. The first is
-    the original, and the others are its copies. --method som (pip install 'scrapy-neardup[som]') builds a
+    Each line of the output is a cluster of two or more documents: {"cluster": 1, "documents": [id, id, …]}. The first
+    is the original, and the others are its copies. --method som (pip install 'scrapy-neardup[som]') builds a
     self-organising map of weighted terms, for up to about 1,000 long documents with few words in common.
     """
     options.check_apart(a_feed=opts.feeds, the_output=opts.output, the_result="-" if opts.json else None)
