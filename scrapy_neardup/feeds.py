@@ -203,7 +203,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 def _checked(data: Any, raw: str = "") -> dict[str, Any]:
     raw.encode()  # fails for bytes that were no UTF-8
     if not isinstance(data, dict):
-        raise ValueError("no JSON object")
+        raise ValueError(f"no JSON object but {json.dumps(data):.40}")
     return data
 
 
@@ -488,4 +488,3 @@ def _joined(body: bytes) -> bytes:
 
 
 KINDS: tuple[type[Feed], ...] = (JsonLines, JsonArray, Csv, Parquet, Warc)
-FORMATS = JsonLines.endings

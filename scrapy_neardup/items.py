@@ -29,7 +29,7 @@ from .settings import TAG_FIELD, Config
 from .text.html import Page, is_whole_page, looks_like_html
 from .text.main_text import squeeze, title_of
 from .text.tokens import has_words
-from .text.urls import canonical_url, host, names_part
+from .text.urls import canonical_url, host
 
 # Fields that say something of the crawl, and nothing of the record.
 OF_THE_CRAWL = (
@@ -151,8 +151,7 @@ class Record:
         url, aliases, loose = self._urls(is_elsewhere=is_elsewhere)
         if not text.strip() and not (url and self._is_record()):
             return None
-        is_part = names_part(self.url) and not fetch.gives_one
-        is_alone = not is_part and (is_elsewhere or (fetch.gives_one and bool(fetch.urls)))
+        is_alone = is_elsewhere or (fetch.gives_one and bool(fetch.urls))
         page = fetch.tree if fetch.tree and not is_elsewhere else None  # the layout of a list page is not the item's
         title = self.title or next((part.title for part in parts if part.title), "")
         layouts = (page.layout if page else 0, *(part.layout for part in parts))
@@ -169,7 +168,7 @@ class Record:
             fact_names=tuple(self.facts),
             thin=any(part.thin for part in parts),
             scripted=any(part.scripted for part in parts),
-            has_own_url=is_alone or (bool(self.url) and not is_part),
+            has_own_url=bool(self.url) or is_alone,
             is_one_of_several=not is_alone,
             label="" if is_alone else self.label(),
         )

@@ -29,7 +29,7 @@ from feed_files import (
 )
 from tiers import some
 
-from scrapy_neardup.feeds import FORMATS
+from scrapy_neardup.feeds import JsonLines
 from scrapy_neardup.files import FileError, writing
 
 ALSO = {"jsonl": ("jl", "jsonlines", "ndjson"), "jsonl.gz": ("jl.gz",)}
@@ -201,7 +201,7 @@ def test_package_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
 def test_written_file_appears_when_it_is_whole(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    with writing(str(path), FORMATS) as file:
+    with writing(str(path), JsonLines.endings) as file:
         file.write(LINES[0])
         assert not path.exists()
     data = path.read_bytes()
@@ -219,7 +219,7 @@ def test_written_file_is_on_disk_before_it_appears(tmp_path: Path, monkeypatch: 
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", spy)
-    with writing(str(path), FORMATS) as file:
+    with writing(str(path), JsonLines.endings) as file:
         file.write(LINES[0])
     assert done == [(False, len(LINES[0])), (True, "folder")]
 
@@ -230,7 +230,7 @@ def test_what_was_half_written_leaves_nothing_and_spoils_nothing(tmp_path: Path,
     path.write_text("earlier\n")
 
     def fail() -> None:
-        with writing(str(path), FORMATS) as file:
+        with writing(str(path), JsonLines.endings) as file:
             file.write(b"half")
             raise error
 
@@ -243,7 +243,7 @@ def test_what_was_half_written_leaves_nothing_and_spoils_nothing(tmp_path: Path,
 @pytest.mark.parametrize("name", ["missing/out.jsonl", "out.txt"])
 def test_file_that_can_not_be_written_is_named(tmp_path: Path, name: str) -> None:
     path = str(tmp_path / name)
-    with pytest.raises(FileError) as caught, writing(path, FORMATS):
+    with pytest.raises(FileError) as caught, writing(path, JsonLines.endings):
         pass
     assert str(caught.value).startswith(path)
     assert os.listdir(tmp_path) == []

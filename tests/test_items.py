@@ -499,22 +499,6 @@ def test_the_only_item_of_a_page_needs_no_name() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("url", "fetch", "is_part"),
-    [
-        (f"{URL}#c2", None, True),
-        (f"{URL}#c2", Fetch((URL,), place=URL), True),
-        (f"{URL}#c2", Fetch((URL,), place=URL, gives_one=True), False),
-        (f"{URL}#/c/2", None, False),
-        (f"{URL}#", None, False),
-    ],
-)
-def test_an_item_at_a_fragment_is_one_of_several_of_its_page(url: str, fetch: Fetch | None, is_part: bool) -> None:
-    document = item_document({"url": url, "text": BODY}, Config(), fetch)
-    assert document
-    assert (document.is_one_of_several, document.has_own_url) == (is_part, not is_part)
-
-
 def test_an_answer_below_the_text_that_it_quotes_is_kept() -> None:
     quoted = text(1, 60)
     posts = [("Leak", quoted), *(("Re: Leak", f"{quoted}\n{text(seed, 14)}") for seed in (3, 4))]
@@ -526,6 +510,15 @@ def test_an_answer_below_the_text_that_it_quotes_is_kept() -> None:
         again = item_document({"url": f"{URL}#9", "title": "Re: Leak", "text": posts[1][1]})
         assert again
         assert dedup.claim(again).verdict.status != "unique"
+
+
+def test_a_text_that_comes_back_at_a_fragment_is_a_change() -> None:
+    with Deduplicator.open(revisit="drop") as dedup:
+        for body, changed in ((text(1, 60), False), (text(2, 60), False), (text(1, 60), True)):
+            document = item_document({"url": f"{URL}#top", "text": body})
+            assert document
+            (claim := dedup.claim(document)).commit()
+            assert claim.verdict.changed == changed
 
 
 # URLs

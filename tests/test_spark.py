@@ -285,7 +285,7 @@ def bad(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["broken.parquet"], r".*broken\.parquet is not a Parquet file"),
         (["none.parquet"], r".*Path does not exist: file:/.*/none\.parquet"),
         (["in.parquet", "--duplicates", "list.jsonl"], ".*list.jsonl: exists already; allowed is a new folder$"),
-        (["list.jsonl"], "file:.*list.jsonl, row 2 of all: no JSON object$"),
+        (["list.jsonl"], "file:.*list.jsonl, row 2 of all: no JSON object but \\[1\\]$"),
     ],
 )
 def test_the_command_refuses_in_a_line(

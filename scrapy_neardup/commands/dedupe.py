@@ -13,7 +13,7 @@ from typing import IO, Any
 from scrapy.settings import BaseSettings
 
 from ..deduplicator import Claim, Deduplicator
-from ..feeds import FORMATS, Feeds, Row, Warc, json_text, writing_rows
+from ..feeds import Feeds, JsonLines, Row, Warc, json_text, writing_rows
 from ..files import FileError, writing
 from ..processes import ProcessError, Signed, Signer, signed
 from ..settings import Config
@@ -60,7 +60,7 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
     with ExitStack() as stack:
         dedup = stack.enter_context(Deduplicator.from_config(config, writer="neardup dedupe"))
         output = stack.enter_context(writing_rows(opts.output, feeds))
-        report = stack.enter_context(writing(opts.duplicates, FORMATS)) if opts.duplicates else None
+        report = stack.enter_context(writing(opts.duplicates, JsonLines.endings)) if opts.duplicates else None
         job = Job(config, dedup, output, report, opts.id_field)
         signer, batches = Signer(config, dedup.detectors), _batches(feeds.rows(bad))
         ready = stack.enter_context(closing(signed(batches, signer, _workers(opts, feeds))))

@@ -13,7 +13,7 @@ from scrapy.settings import BaseSettings
 
 from ..detectors import build_detectors
 from ..document import Document
-from ..feeds import FORMATS, json_text
+from ..feeds import JsonLines, json_text
 from ..files import FileError, writing
 from ..fingerprints.lexicon import BAND, Lexicon
 from ..papers.som import som_clusters
@@ -198,7 +198,7 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     options.check_apart(a_feed=opts.feeds, the_output=opts.output, the_result="-" if opts.json else None)
     found = options.Documents(opts, settings)
     documents = ((row.id(opts.id_field, found.config.url_field), each) for row, each in found)
-    with writing(opts.output, FORMATS) as output:
+    with writing(opts.output, JsonLines.endings) as output:
         made = _on_map(documents) if opts.method == "som" else outcome_of(documents, found.config).clusters
         clusters = [cluster for cluster in made if len(cluster) > 1]
         for number, cluster in enumerate(clusters, 1):

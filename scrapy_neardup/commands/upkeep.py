@@ -13,7 +13,7 @@ from scrapy.settings import BaseSettings
 from tqdm import tqdm
 
 from ..document import Document
-from ..feeds import FORMATS, Feeds
+from ..feeds import Feeds, JsonLines
 from ..files import FileError, writing
 from ..matching.reviews import DIFFERENT, SAME, Reviews, reviews_folder
 from ..settings import Config, ConfigError
@@ -161,7 +161,7 @@ def run_export(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = with_store(opts, settings)
     check_apart(the_store=config.store, the_output=opts.output, the_result="-" if opts.json else None)
     kinds = Counter[str]()
-    with writing(opts.output, FORMATS) as file, export_rows(str(config.store), config.namespace) as rows:
+    with writing(opts.output, JsonLines.endings) as file, export_rows(str(config.store), config.namespace) as rows:
         head = next(rows)
         file.write(_line(head))
         for row in tqdm(rows, unit=" rows", total=head["documents"] + head["urls"], disable=None, leave=False):

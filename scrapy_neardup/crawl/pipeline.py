@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
 NO_TICKET = Ticket("")
 SHOWN = 3  # drops that are logged at INFO, so that a wrong role of a field is noticed
-MOST_LINES = 10  # of the log that name the roles of fields
+MOST_LINES = 10  # of the log that name the roles of further fields
 MOST_FIELDS = 200
 _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
 _NO_ORIGIN = (
@@ -360,7 +360,7 @@ class NearDupPipeline(Component):
         record = Record.of(item, self.config, self._origins.fetch(page))
         if record is None:
             return None
-        if self._lines < MOST_LINES:
+        if self._lines < MOST_LINES or type(item) not in self._told:
             self._tell_roles(type(item), record.roles)
         if len(self.dedup.store.fields) < MOST_FIELDS:
             self.dedup.store.fields.update(record.facts)
@@ -372,9 +372,10 @@ class NearDupPipeline(Component):
         told = self._told.setdefault(kind, set())
         if new := roles.items() - told:
             fields = roles_in_words({name: role for name, role in roles.items() if (name, role) in new})
-            logger.info("%s of type %s: %s", "More fields of items" if told else "Items", kind.__name__, fields)
+            self._lines += bool(told)
+            last = " (later ones are not logged)" if told and self._lines == MOST_LINES else ""
+            logger.info("%s of type %s: %s%s", "More fields of items" if told else "Items", kind.__name__, fields, last)
             told |= new
-            self._lines += 1
 
     async def _claim(self, document: Document, in_hand: ItemInHand) -> Claim | None:
         """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""

@@ -340,6 +340,7 @@ class Matcher:
 
     def _why_apart(self, document: Document, earlier: Signature, pair: Pair) -> str | None:
         is_own = self.is_own(document.url, earlier) and not document.is_one_of_several
+        is_own = is_own and _fragment(document.url) == _fragment(earlier.url)  # else it is another part of the page
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
         return pair.why_siblings(is_own=is_own, counters=self._store.counters.of(document.url))
@@ -426,6 +427,10 @@ class Matcher:
         if not url or not signature.url:
             return False
         return self.last(url) is signature or canonical_url(url) == canonical_url(signature.url)
+
+
+def _fragment(url: str | None) -> str:
+    return (url or "").partition("#")[2]
 
 
 def _same_text(a: Signature, b: Signature) -> bool:

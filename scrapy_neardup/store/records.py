@@ -173,8 +173,10 @@ def is_key(key: object) -> bool:
 
 
 def bounds(kind: str, run: str = "") -> tuple[Key, Key]:
-    """Return the first key that rows of a kind may have, or those of documents or host news of a run, and the first one
-    behind them. In SQLite integers come before text."""
+    """Return a key before, and one behind, all rows of a kind, or those of documents or host news of a run.
+
+    In SQLite, integers come before text.
+    """
     if kind == VISIT:
         return COUNTED[kind].start, 0
     if kind == DOCUMENT:

@@ -303,7 +303,7 @@ class Store:
 
     def document(self, id: int) -> Signature | None:
         """Return the held document with this id, or None."""
-        return next(map(self.held, self.backend.get([id])), None)
+        return next(map(self.held, self.backend.get([id] if records.is_id(id) else [])), None)
 
     def of_page(self, url: str) -> list[Signature]:
         """Return the documents of a page that gave several items, oldest first; [] for any other page."""
@@ -391,12 +391,11 @@ class Store:
     def _flush_in_time(self) -> None:
         """Flush the buffer if it is large or old. Ignore errors, since the next flush retries.
 
-        On a server, a batch comes to its end first, since its visits would be read again, one by one.
+        On a server, a batch may end first, since its visits would be read again, one by one.
         """
         self._unwritten += 1
-        is_in_batch = self.is_remote and bool(self._foreseen)
-        seconds = 0.0 if is_in_batch else time.monotonic() - self._flushed
-        if seconds <= SHARED_SECONDS and self._unwritten < BATCH:
+        soon = BATCH_SECONDS if self.is_remote and self._foreseen else SHARED_SECONDS
+        if (seconds := time.monotonic() - self._flushed) <= soon and self._unwritten < BATCH:
             return
         if self.run and (self._unwritten >= BATCH or seconds > BATCH_SECONDS or self.session.others_open()):
             with suppress(StoreError):

@@ -2,7 +2,8 @@
 
 Every line has a `type`. The first line has the type `store`, the `format`, the `schemes`, and the counts of `documents`
 and `urls`; the last one has the type `end`. Between them are the rows, of the type of their kind: `key` is their key
-without the kind, the other fields are those of the record (see `records`), bytes as `{"base64": …}`.
+without the kind, the other fields are those of the record (see `records`), bytes as `{"base64": …}`, and integers that
+other programs would round as `{"hex": …}`.
 
 An import writes in chunks, which a running crawl sees as rows of another process. If it is killed, the chunks written
 so far stay. Importing the same lines again changes nothing, since rows that the store has or has forgotten are skipped.
@@ -59,10 +60,18 @@ def _exported(store: Store) -> Iterator[Line]:
 
 def line_of(key: Key, record: Record) -> Line:
     """Return the line of a row."""
-    line: Line = {"type": records.kind_of(key), "key": records.name_of(key)}
-    for name, value in zip(FIELDS[records.kind_of(key)], records.body_of(key, record), strict=True):
-        line[name] = {"base64": b64encode(value).decode()} if isinstance(value, bytes) else value
-    return line
+    kind = records.kind_of(key)
+    fields = zip(FIELDS[kind], records.body_of(key, record), strict=True)
+    return {"type": kind, "key": _told(records.name_of(key)), **{name: _told(value) for name, value in fields}}
+
+
+def _told(value: Any) -> Any:
+    """Return a value as JSON data that any program keeps as they are."""
+    if isinstance(value, bytes):
+        return {"base64": b64encode(value).decode()}
+    if isinstance(value, (list, tuple)):
+        return [_told(each) for each in value]
+    return {"hex": f"{value:x}"} if isinstance(value, int) and abs(value) >> 53 else value
 
 
 def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: int = CHUNK) -> Imported:
@@ -99,7 +108,7 @@ def _row(line: Line) -> tuple[Key, Record]:
     if kind not in FIELDS:
         raise ValueError(f"a row of type {kind!r:.80}; allowed are {', '.join(FIELDS)}")
     try:
-        key, record = records.key_of(kind, line["key"]), [_value(line[name]) for name in FIELDS[kind]]
+        key, record = records.key_of(kind, _value(line["key"])), [_value(line[name]) for name in FIELDS[kind]]
         records.check(key, row := records.READERS[kind](key, record))
     except KeyError as error:
         raise ValueError(f"a {kind} without {error}") from error
@@ -109,8 +118,12 @@ def _row(line: Line) -> tuple[Key, Record]:
 
 
 def _value(value: Any) -> Any:
-    is_bytes = isinstance(value, dict) and value.keys() == {"base64"} and isinstance(value["base64"], str)
-    return b64decode(value["base64"], validate=True) if is_bytes else value
+    if isinstance(value, list):
+        return [_value(each) for each in value]
+    [(how, told)] = value.items() if isinstance(value, dict) and len(value) == 1 else [("", "")]
+    if how == "base64" and isinstance(told, str):
+        return b64decode(told, validate=True)
+    return int(told, 16) if how == "hex" and isinstance(told, str) else value
 
 
 def _add(store: Store, rows: list[tuple[Key, Record]], counts: Imported) -> None:

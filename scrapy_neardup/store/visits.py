@@ -59,9 +59,8 @@ class Visits:
         visit = self._read(visit_key(place))
         if visit is None or place in (visit.url, visit.name):
             return visit
-        return (
-            visit if canonical_place(visit.name or visit.url) == canonical_place(place) else None
-        )  # URLs may have the same hash
+        # URLs may have the same hash.
+        return visit if canonical_place(visit.name or visit.url) == canonical_place(place) else None
 
     def _read(self, key: int) -> Visit | None:
         """Return the visit with this key, or None if it is unknown, or its document is not held any more."""

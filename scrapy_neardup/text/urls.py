@@ -75,12 +75,6 @@ def _without_index(path: str) -> str:
     return f"{folder.rstrip('/')}/" if page.lower() in _INDEX_PAGES else path or "/"
 
 
-def names_part(url: str) -> bool:
-    """Return whether a URL has a fragment that names a part of its page, such as a comment, and is no route."""
-    fragment = url.partition("#")[2]
-    return fragment != "" and not _ROUTE.match(fragment)
-
-
 def _without_tracking(url: str) -> str:
     """Return a URL without tracking parameters, and without a fragment that is no route."""
     page, _, fragment = url.partition("#")
