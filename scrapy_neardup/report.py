@@ -146,7 +146,7 @@ class _Visits:
 
     def _read_item(self, document: Signature) -> None:
         item = _Item(document.id, named(document.url, document.label), document.first_seen)
-        added_by = self._store.session.run_at(document.id)
+        added_by = self._store.run_of(document)
         if added_by == self._run.id:
             self.new_items.append(item)
         elif self._writers.get(added_by) == self._run.writer:

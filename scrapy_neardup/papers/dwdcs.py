@@ -32,7 +32,7 @@ from ..document import Document
 from ..fingerprints.hashes import hash_text
 from ..text.tokens import SCHEME as TOKENS
 from ..text.tokens import normalize, tokenize
-from .inverted import Inverted
+from .inverted_index import InvertedIndex
 
 LANGUAGES = ("en", "zh")
 THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md explains this value
@@ -286,7 +286,7 @@ def _spread(a: Sequence[int], b: Sequence[int]) -> float:
     return math.sqrt(math.fsum((distance - mean) ** 2 for distance in distances) / len(distances))  # formula 12: S
 
 
-class ConceptIndex(Inverted[Vector, T]):
+class ConceptIndex(InvertedIndex[Vector, T]):
     """Finds documents with similar key concepts at similar places.
 
     Concepts are similar if the cosine of their counts is above `least_cosine`, Sim_thr. Places are similar if the

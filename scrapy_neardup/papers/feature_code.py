@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..document import Document
 from ..text.tokens import normalize
-from .inverted import Inverted
+from .inverted_index import InvertedIndex
 
 LENGTH = 5
 TOLERANCE = 2
@@ -81,7 +81,7 @@ def unpack(values: Sequence[int]) -> str:
     return struct.pack(f">{len(values)}Q", *values).decode("utf-32-be", "replace")
 
 
-class CodeIndex(Inverted[str, T]):
+class CodeIndex(InvertedIndex[str, T]):
     """Finds documents by similar codes.
 
     Two codes of equal length n are similar if they have a common subsequence of at least n - `tolerance` characters.

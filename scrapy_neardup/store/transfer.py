@@ -66,7 +66,7 @@ def line_of(key: Key, record: Record) -> Line:
 
 
 def _told(value: Any) -> Any:
-    """Return a value as JSON data that any program keeps as they are."""
+    """Return a value as JSON data that no program changes when it reads and writes them."""
     if isinstance(value, bytes):
         return {"base64": b64encode(value).decode()}
     if isinstance(value, (list, tuple)):

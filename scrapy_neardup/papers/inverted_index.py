@@ -10,7 +10,7 @@ T = TypeVar("T")
 V = TypeVar("V", bound="Iterable[Any]")
 
 
-class Inverted(ABC, Generic[V, T]):
+class InvertedIndex(ABC, Generic[V, T]):
     """Documents by their features, in the order of arrival."""
 
     def __init__(self) -> None:
