@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import pytest
 import scrapy
-from forks import FORKS, PYTHON, Fork
+from forks import CRAWLS, FORKS, PYTHON, Fork
 from life import Life
 from redis_server import Server
 from scrapy.utils.reactor import install_reactor
@@ -81,7 +81,17 @@ class Crawler:
     def start(
         self, spider: str = "ListSpider", settings: dict[str, Any] | None = None, **args: Any
     ) -> Fork | subprocess.Popen[str]:
-        """Start a crawl; `finish` waits for it."""
+        """Start a crawl in a process of its own; `finish` waits for it."""
+        path = str(self.specify(spider, settings, args))
+        if sys.executable == PYTHON:
+            return FORKS.start(HERE, ["crawl", path], dict(os.environ))
+        # A test has put another in its place.
+        return subprocess.Popen(
+            [sys.executable, str(HERE / "crawl.py"), path], cwd=HERE, stderr=subprocess.PIPE, text=True
+        )
+
+    def specify(self, spider: str, settings: dict[str, Any] | None, args: dict[str, Any]) -> Path:
+        """Write down what the next crawl is to do, as crawl.py reads it."""
         self.runs += 1
         paths = {name: str(self.folder / f"{name}{self.runs}.txt") for name in ("log", "stats")}
         spec = {
@@ -94,12 +104,7 @@ class Crawler:
         }
         path = self.folder / f"spec{self.runs}.json"
         path.write_text(json.dumps(spec))
-        if sys.executable == PYTHON:
-            return FORKS.start(HERE, ["crawl", str(path)], dict(os.environ))
-        # A test has put another in its place.
-        return subprocess.Popen(
-            [sys.executable, str(HERE / "crawl.py"), str(path)], cwd=HERE, stderr=subprocess.PIPE, text=True
-        )
+        return path
 
     def hold(self, *urls: str, number: int = 1, words: int = 150) -> None:
         """Hold an article as a document of the first URL, with the other URLs as copies."""
@@ -122,18 +127,25 @@ class Crawler:
 
     def finish(self, process: Fork | subprocess.Popen[str]) -> Crawl:
         _, errors = process.communicate(timeout=120)
-        stats = self.folder / f"stats{self.runs}.txt"
-        return Crawl(
-            self.items(self.runs),
-            json.loads(stats.read_text()) if stats.exists() else {},
-            self.log(),
-            process.returncode,
-            errors,
-        )
+        return self.outcome(process.returncode, errors)
 
-    def __call__(self, spider: str = "ListSpider", settings: dict[str, Any] | None = None, **args: Any) -> Crawl:
-        """Crawl, and insist that it went well."""
-        crawl = self.finish(self.start(spider, settings, **args))
+    def outcome(self, code: int, errors: str) -> Crawl:
+        stats = self.folder / f"stats{self.runs}.txt"
+        read = json.loads(stats.read_text()) if stats.exists() else {}
+        return Crawl(self.items(self.runs), read, self.log(), code, errors)
+
+    def __call__(
+        self, spider: str = "ListSpider", settings: dict[str, Any] | None = None, *, alone: bool = False, **args: Any
+    ) -> Crawl:
+        """Crawl, and insist that it went well.
+
+        `alone`: in a process of its own, for what changes modules. Other crawls share one, unless they set a reactor.
+        """
+        has_reactor = any(name.startswith("TWISTED_REACTOR") for name in settings or {})
+        if alone or has_reactor or sys.executable != PYTHON:
+            crawl = self.finish(self.start(spider, settings, **args))
+        else:
+            crawl = self.outcome(*CRAWLS.run(self.specify(spider, settings, args)))
         assert crawl.code == 0, crawl.errors + crawl.log[-3000:]
         assert "Deprecat" not in crawl.log + crawl.errors
         assert unknown(crawl.stats) == []

@@ -1,24 +1,44 @@
-"""Runs one real crawl in a process of its own: `python crawl.py SPEC.json`. Deprecations of Scrapy are errors."""
+"""Runs real crawls: `python crawl.py SPEC.json` one in a process of its own. Deprecations of Scrapy are errors."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
+import logging
 import os
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
-from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
+from scrapy.crawler import AsyncCrawlerProcess, AsyncCrawlerRunner, Crawler, CrawlerProcess
 from scrapy.exceptions import ScrapyDeprecationWarning
+from scrapy.settings import Settings
+from scrapy.utils.log import configure_logging, install_scrapy_root_handler
+from scrapy.utils.reactor import install_reactor
 
 
-def main(spec: dict) -> None:
+def main(spec: dict[str, Any]) -> None:
+    filter_warnings()
+    os.environ["NEARDUP_TEST_CRAWL"] = str(os.getpid())
+    settings = settings_of(spec)
+    asyncio = "Select" not in settings.get("TWISTED_REACTOR", "")
+    process = (AsyncCrawlerProcess if asyncio else CrawlerProcess)(settings)
+    crawler = process.create_crawler(spider_of(spec))
+    process.crawl(crawler, spec=spec["args"])
+    process.start()
+    write_stats(crawler, spec)
+    sys.exit(bool(process.bootstrap_failed) or not has_ended(crawler))  # Scrapy 2.14 fails to say the first
+
+
+def filter_warnings() -> None:
     warnings.simplefilter("error", ScrapyDeprecationWarning)
     warnings.simplefilter("error", ResourceWarning)
-    os.environ["NEARDUP_TEST_CRAWL"] = str(os.getpid())
-    spider = getattr(importlib.import_module("spiders"), spec["spider"])
-    settings = {
+
+
+def settings_of(spec: dict[str, Any]) -> dict[str, Any]:
+    return {
         "ADDONS": {"scrapy_neardup.Addon": 500},
         "FEEDS": {spec["output"]: {"format": "jsonlines"}},
         "NEARDUP_STORE": spec["store"],
@@ -31,14 +51,57 @@ def main(spec: dict) -> None:
         "LOG_VERSIONS": [],  # looked up in files
         **spec["settings"],
     }
-    asyncio = "Select" not in settings.get("TWISTED_REACTOR", "")
-    process = (AsyncCrawlerProcess if asyncio else CrawlerProcess)(settings)
-    crawler = process.create_crawler(spider)
-    process.crawl(crawler, spec=spec["args"])
-    process.start()
+
+
+def spider_of(spec: dict[str, Any]) -> type:
+    return getattr(importlib.import_module("spiders"), spec["spider"])
+
+
+def has_ended(crawler: Crawler) -> bool:
+    return bool(crawler.stats) and "finish_reason" in crawler.stats.get_stats()
+
+
+def write_stats(crawler: Crawler, spec: dict[str, Any]) -> None:
     stats = crawler.stats.get_stats() if crawler.stats else {}
     Path(spec["stats"]).write_text(json.dumps({k: v for k, v in stats.items() if isinstance(v, (int, float, str))}))
-    sys.exit(bool(process.bootstrap_failed) or "finish_reason" not in stats)  # Scrapy 2.14 fails to say the first
+
+
+def serve() -> None:
+    """Run crawls one after another: reads a line of JSON on stdin for each, and prints its exit code when it has ended."""
+    filter_warnings()
+    install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")
+    from twisted.internet import reactor
+
+    configure_logging({"LOG_ENABLED": False})
+    reactor.callWhenRunning(lambda: tasks.append(asyncio.ensure_future(crawl_each())))
+    tasks: list[asyncio.Future[None]] = []  # an event loop holds its tasks weakly
+    reactor.run(installSignalHandlers=False)
+
+
+async def crawl_each() -> None:
+    from twisted.internet import reactor
+
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        path, environment = json.loads(line)
+        os.environ.clear()
+        os.environ.update(environment, NEARDUP_TEST_CRAWL=str(os.getpid()))
+        print(int(not await crawl(json.loads(Path(path).read_text()))), flush=True)
+    reactor.stop()
+
+
+async def crawl(spec: dict[str, Any]) -> bool:
+    """Crawl, and return whether that went well."""
+    settings = settings_of(spec)
+    install_scrapy_root_handler(Settings(settings))
+    runner = AsyncCrawlerRunner(settings)
+    crawler = runner.create_crawler(spider_of(spec))
+    try:
+        await runner.crawl(crawler, spec=spec["args"])
+    except Exception:
+        logging.exception("The crawl failed")
+    write_stats(crawler, spec)
+    return not runner.bootstrap_failed and has_ended(crawler)
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ def test_read_only_file_system_stops_the_crawl(crawl, a, read_only_disk):  # noq
 def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl, a, small_disk):  # noqa: F811
     crawl.store = str(small_disk.path / "store.sqlite")
     urls = pages(a)
-    result = crawl(settings=full_disk(room=True), urls=urls)
+    result = crawl(settings=full_disk(room=True), urls=urls, alone=True)
     assert len(result.items) == COUNT
     assert result.count("store/errors") > 0
     assert re.findall(f"Items pass|{BACK}", result.log) == ["Items pass", BACK] * 2
@@ -193,7 +193,7 @@ def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl
 @pytest.mark.slow
 def test_crawl_that_ends_on_a_full_disk_says_so(crawl, a, small_disk):  # noqa: F811
     crawl.store = str(small_disk.path / "store.sqlite")
-    result = crawl(settings=full_disk(room=False), urls=pages(a))
+    result = crawl(settings=full_disk(room=False), urls=pages(a), alone=True)
     assert len(result.items) == COUNT
     assert result.count("store/errors") > 0
     assert result.log.count("could not be closed") == 1
@@ -237,7 +237,7 @@ def test_pages_are_fetched_whose_rows_are_damaged(crawl, a, b, kind):
 def test_crawl_ends_though_the_thread_that_writes_died(crawl, a):
     urls = pages(a)
     settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.DeadThread": 600}}
-    result = crawl(settings=settings, urls=urls)
+    result = crawl(settings=settings, urls=urls, alone=True)
     assert len(result.items) == COUNT
     assert result.count("store/errors") > 0
     assert "sqlitedict's thread died" in result.log
@@ -259,7 +259,8 @@ def test_an_error_of_our_own_loses_no_request(crawl, a, b):
     urls = pages(a, 2) + pages(b, 2)
     crawl("OneAfterAnother", urls=urls)
     a.pages["/0.html"] = Page(status=404)
-    result = crawl("OneAfterAnother", {"ITEM_PIPELINES": {"test_crawl_faults.OwnError": 600}}, urls=urls)
+    settings = {"ITEM_PIPELINES": {"test_crawl_faults.OwnError": 600}}
+    result = crawl("OneAfterAnother", settings, urls=urls, alone=True)
     assert result.stats["test/failed/HttpError"] == 1
     assert len(result.items) == 2
     assert result.count("errors") == 3

@@ -155,7 +155,7 @@ def test_of_too_many_requests_that_wait_the_oldest_are_sent(life, a, b, starts):
     settings = {"SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue", "CONCURRENT_REQUESTS": 1}
     urls = [f"{site.url}{path}" for site in (b, a) for path in FIVE]
     asked = len(b.requests)
-    result = life.crawl("FewWait", {"NEARDUP_REVISIT": life.revisit} | settings, urls=urls)
+    result = life.crawl("FewWait", {"NEARDUP_REVISIT": life.revisit} | settings, urls=urls, alone=True)
     life.check(result.items, {*range(5)}, {})
     assert b.asked(since=asked) == ["/0.html", "/1.html"]
     assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (3, 2)

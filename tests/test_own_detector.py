@@ -35,10 +35,10 @@ def test_a_crawl_with_it_alone_drops_a_copy_and_skips_it_in_the_next_run(crawl, 
     a.pages["/book"] = Page(html(f"{BLURB} ISBN 978-3-16-148410-0", "a"))
     b.pages["/copy"] = Page(html(f"{BLURB} ISBN 978 3 16 148410 0", "b"))
     urls = [f"{a.url}/book", f"{b.url}/copy"]
-    first = crawl("OneAfterAnother", {"NEARDUP_DETECTORS": [detector]}, urls=urls)
+    first = crawl("OneAfterAnother", {"NEARDUP_DETECTORS": [detector]}, urls=urls, alone=True)
     assert first.urls == urls[:1]
     assert first.count("duplicates/isbn") == first.count("duplicates") == 1
-    second = crawl("OneAfterAnother", {"NEARDUP_DETECTORS": [detector]}, urls=urls)
+    second = crawl("OneAfterAnother", {"NEARDUP_DETECTORS": [detector]}, urls=urls, alone=True)
     assert second.count("requests/skipped") == 1
 
 
@@ -47,6 +47,6 @@ def test_the_verification_still_decides_and_what_is_not_proposed_passes(crawl, a
     b.pages["/review"] = Page(html(f"{article(2)} ISBN 978-3-16-148410-0", "b"))
     b.pages["/no-number"] = Page(html(BLURB, "b"))
     urls = [f"{a.url}/book", f"{b.url}/review", f"{b.url}/no-number"]
-    made = crawl("OneAfterAnother", {"NEARDUP_DETECTORS": [detector]}, urls=urls)
+    made = crawl("OneAfterAnother", {"NEARDUP_DETECTORS": [detector]}, urls=urls, alone=True)
     assert made.urls == urls
     assert made.count("duplicates") == 0
