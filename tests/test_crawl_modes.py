@@ -44,14 +44,9 @@ def test_the_same_on_every_reactor(crawl, a, b, urls, mode):
     assert fourth.count("dead_links/rescued") == fourth.count("dead_links/redirected")
 
 
-BAD = {
+BAD = {  # one that is read with the settings, one only when it is used
     "NEARDUP_ACTION": "remove",
-    "NEARDUP_REVISIT": "always",
-    "NEARDUP_RESEMBLANCE": 1.5,
     "NEARDUP_DETECTORS": [{"name": "imatch", "lexicon": "/nowhere/lexicon.txt"}],
-    "NEARDUP_MIRROR_TTL": "a while",
-    "NEARDUP_DEAD_HTTP_CODES": [200],
-    "NEARDUP_SKIP_MIROR": True,
 }
 
 
