@@ -67,7 +67,7 @@ def write_stats(crawler: Crawler, spec: dict[str, Any]) -> None:
 
 
 def serve() -> None:
-    """Run crawls one after another: reads a line of JSON on stdin for each, and prints its exit code when it has ended."""
+    """Run crawls one after another, each for a line of JSON on stdin; print the exit code of each when it has ended."""
     filter_warnings()
     install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")
     from twisted.internet import reactor

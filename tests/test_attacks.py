@@ -65,7 +65,7 @@ def test_a_copy_that_redirects_out_of_the_allowed_domains_is_not_followed(crawl,
     assert "http://elsewhere.example/1.html" not in internet.requests
 
 
-@pytest.mark.parametrize("meta", [{"dont_obey_robotstxt": True}, *slow({})])
+@pytest.mark.parametrize("meta", [{"dont_obey_robotstxt": True}, {}])
 def test_the_robots_txt_of_the_other_host_is_asked_whatever_the_request_may_do_on_its_own(crawl, a, b, meta):
     a.pages |= {"/robots.txt": Page("User-agent: *\nDisallow: /"), "/1.html": Page(html(article(1)))}
     crawl.hold(f"{b.url}/1.html", f"{a.url}/1.html")

@@ -61,12 +61,13 @@ def test_an_archived_page_with_another_text_is_kept_and_not_confirmed(crawl, a, 
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 0]
 
 
-def test_a_copy_that_is_alive_comes_first(crawl, a, b, archive):
-    dead, copy = f"{a.url}/1.html", f"{b.url}/1.html"
+def test_a_copy_that_is_alive_comes_first_and_an_unknown_link_stays_dead(crawl, a, b, archive):
+    dead, copy, unknown = f"{a.url}/1.html", f"{b.url}/1.html", f"{a.url}/2.html"
     crawl.hold(dead, copy)
     b.pages["/1.html"] = Page(html(article(1)))
-    archive.keep(dead, NOW, article(1))
-    result = crawl(urls=[dead], settings=gate(archive))
+    for number, url in enumerate((dead, unknown), 1):
+        archive.keep(url, NOW, article(number))
+    result = crawl(urls=[dead, unknown], settings=gate(archive))
     assert (result.urls, archive.asked()) == ([copy], [])
 
 
@@ -118,12 +119,6 @@ def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, setti
     crawl.hold(dead)
     archive.keep(dead, NOW, article(1))
     assert crawl(urls=[dead], settings=gate(archive, **settings), **args).items == []
-    assert archive.asked() == []
-
-
-def test_an_unknown_dead_link_stays_dead(crawl, a, archive):
-    archive.keep(f"{a.url}/1.html", NOW, article(1))
-    assert crawl(urls=[f"{a.url}/1.html"], settings=gate(archive)).items == []
     assert archive.asked() == []
 
 

@@ -84,30 +84,24 @@ def test_a_copy_is_skipped_and_its_original_comes_from_the_cache(cached, a, b):
     assert (texts(result), len(b.requests), result.count("requests/skipped")) == (articles(1, 2), asked, 1)
 
 
-def test_a_dead_link_is_noticed_and_leads_to_the_copy(cached, a, b):
-    a.pages, b.pages = {"/1": page(1, time=DAY)}, {"/1": page(1, time=DAY)}
-    urls = [f"{a.url}/1", f"{b.url}/1"]
+def test_a_dead_link_is_noticed_and_leads_to_the_copy_on_another_host_or_its_own(cached, a, b):
+    """All copies have the validator of their original."""
+    a.pages = {"/1": page(1, time=DAY), "/2": page(2, time=DAY), "/3": page(2, time=DAY)}
+    b.pages = {"/1": page(1, time=DAY)}
+    urls = [f"{site.url}{path}" for site in (a, b) for path in site.pages]
     cached(urls, CONCURRENT_REQUESTS=1)
-    del a.pages["/1"]
+    del a.pages["/1"], a.pages["/2"]
     result = cached(urls, CONCURRENT_REQUESTS=1)
-    assert (texts(result), result.count("dead_links/rescued")) == (articles(1), 1)
+    assert (texts(result), result.count("dead_links/rescued")) == (articles(1, 2), 2)
 
 
-def test_a_dead_link_with_the_validator_of_its_copy(cached, a):
-    a.pages = {"/1": page(1, time=DAY), "/2": page(1, time=DAY)}
-    urls = [f"{a.url}/1", f"{a.url}/2"]
-    cached(urls, CONCURRENT_REQUESTS=1)
-    del a.pages["/1"]
-    result = cached(urls, CONCURRENT_REQUESTS=1)
-    assert (texts(result), result.count("dead_links/rescued")) == (articles(1), 1)
-
-
-@pytest.mark.parametrize("time", ["", DAY])
-def test_a_page_that_moved_with_its_validator(cached, a, time):
-    a.pages = {"/1": page(1, time=time)}
-    cached([f"{a.url}/1"])
-    a.pages = {"/1": Page(status=301, location="/new"), "/new": page(1, time=time)}
-    assert texts(cached([f"{a.url}/1"])) == articles(1)
+def test_a_page_that_moved_with_its_validator(cached, a):
+    moved = {"/1": page(1), "/2": page(2, time=DAY)}
+    urls, a.pages = [a.url + path for path in moved], moved
+    cached(urls)
+    a.pages = {path: Page(status=301, location=f"/new{path}") for path in moved}
+    a.pages |= {f"/new{path}": each for path, each in moved.items()}
+    assert texts(cached(urls)) == articles(1, 2)
 
 
 def test_a_page_that_fails_comes_from_the_cache(cached, a):

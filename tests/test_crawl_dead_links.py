@@ -30,22 +30,27 @@ def rescued(result):
 def test_a_page_that_is_gone_comes_from_its_mirror(crawl, b, status, pair):
     original, copy = pair
     b.dead_status = status
-    result = crawl("OneAfterAnother", FETCH, urls=[copy, original], with_meta=True)
+    urls = [copy, original, f"{b.url}/nobody-knows-it.html"]
+    result = crawl("OneAfterAnother", FETCH, urls=urls, with_meta=True)
     assert rescued(result) == [(copy, original)]  # and not once more from its own page
     ticket = {"url": original, "reason": "dead link", "instead_of": copy, "tried": [copy]}
     assert result.items[0]["crawl_meta"]["neardup"] == ticket
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 1]
 
 
-def test_a_host_that_refuses_connections(crawl, a):
-    with serving("127.0.0.2") as b:
-        copy = f"{b.url}/copy.html"
-    original = live(a)
-    crawl.hold(original, copy)
-    retries = {"RETRY_ENABLED": True, "RETRY_TIMES": 1, **FETCH}
-    result = crawl(urls=[copy], settings=retries, with_meta=True)
-    assert rescued(result) == [(copy, original)]
-    assert (result.stats["retry/max_reached"], result.count("dead_links/redirected")) == (1, 1)
+def test_hosts_that_refuse_connections_or_do_not_answer_or_have_no_address(crawl, a, b):
+    with serving("127.0.0.3") as refusing:
+        pass
+    copies = [f"{refusing.url}/1.html", f"{b.url}/2.html", "http://gone.invalid/3.html"]
+    originals = [live(a, f"/{number}.html", number) for number in (1, 2, 3)]
+    for number, (original, copy) in enumerate(zip(originals, copies, strict=True), 1):
+        crawl.hold(original, copy, number=number)
+    gate = b.pages = Gate({}, "/2.html")
+    settings = {"DOWNLOAD_TIMEOUT": 0.5, "RETRY_ENABLED": True, "RETRY_TIMES": 1, **FETCH}
+    result = crawl(urls=copies, settings=settings, with_meta=True)
+    gate.opened.set()
+    assert sorted(rescued(result)) == sorted(zip(copies, originals, strict=True))
+    assert (result.stats["retry/max_reached"], result.count("dead_links/redirected")) == (3, 3)
 
 
 def test_of_a_host_behind_a_proxy_that_is_dead_nothing_is_known(crawl, a, b):
@@ -55,21 +60,6 @@ def test_of_a_host_behind_a_proxy_that_is_dead_nothing_is_known(crawl, a, b):
     crawl.hold(live(a), copy)
     result = crawl(urls=[copy], settings=FETCH, meta={"proxy": proxy.url})
     assert (result.items, a.asked()) == ([], [])
-
-
-def test_a_host_without_address(crawl, a):
-    original, copy = live(a), "http://gone.invalid/copy.html"
-    crawl.hold(original, copy)
-    assert rescued(crawl(urls=[copy], settings=FETCH, with_meta=True)) == [(copy, original)]
-
-
-def test_a_host_that_does_not_answer(crawl, a, b):
-    original, copy = live(a), f"{b.url}/copy.html"
-    gate = b.pages = Gate({}, "/copy.html")
-    crawl.hold(original, copy)
-    settings = {"DOWNLOAD_TIMEOUT": 0.5, **FETCH}
-    assert rescued(crawl(urls=[copy], settings=settings, with_meta=True)) == [(copy, original)]
-    gate.opened.set()
 
 
 def test_a_canonical_that_is_gone_comes_from_a_mirror_past_others_that_are_gone_too(crawl, a, b):
@@ -138,19 +128,6 @@ def test_what_the_user_wants_to_see_dead_stays_dead(crawl, a, settings, args, pa
     _, copy = pair
     result = crawl(urls=[copy], settings={**FETCH, **settings}, **args)
     assert a.asked() == []
-    assert result.count("dead_links/redirected") == 0
-
-
-def test_the_robots_txt_of_the_mirror_applies(crawl, a, b):
-    original, copy = live(a), f"{b.url}/copy.html"
-    a.pages["/robots.txt"] = Page("User-agent: *\nDisallow: /")
-    crawl.hold(original, copy)
-    crawl(urls=[copy], settings={**FETCH, "ROBOTSTXT_OBEY": True})
-    assert a.asked() == []
-
-
-def test_a_dead_link_nobody_knows_stays_dead(crawl, a):
-    result = crawl(urls=[f"{a.url}/nowhere.html"])
     assert result.count("dead_links/redirected") == 0
 
 
