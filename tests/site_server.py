@@ -88,12 +88,15 @@ class Site:
         return [path for path in self.requests[since:] if path != "/robots.txt"]
 
 
+def put_articles(site: Site, count: int, template: str = "a") -> list[str]:
+    """Put so many articles on a host; return their URLs."""
+    site.pages |= {f"/{n}.html": Page(html(article(n), template)) for n in range(count)}
+    return [f"{site.url}/{n}.html" for n in range(count)]
+
+
 def mirror(a: Site, b: Site, count: int = 3) -> list[str]:
     """Put the same articles on two hosts, in two templates; return the URLs, the first host's first."""
-    for n in range(count):
-        a.pages[f"/{n}.html"] = Page(html(article(n), "a"))
-        b.pages[f"/{n}.html"] = Page(html(article(n), "b"))
-    return [f"{site.url}/{n}.html" for site in (a, b) for n in range(count)]
+    return put_articles(a, count) + put_articles(b, count, "b")
 
 
 @contextmanager

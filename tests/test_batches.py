@@ -68,7 +68,7 @@ def states(dedup: Deduplicator, documents: list[Document]) -> list[object]:
 Open = Callable[[], Deduplicator]
 
 
-@pytest.fixture(params=["memory", "file", *slow("server")])
+@pytest.fixture(params=["file", *slow("memory", "server")])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Return a function that opens a new store of one kind."""
     stores: list[Deduplicator] = []

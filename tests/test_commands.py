@@ -111,17 +111,6 @@ def test_dedupe_with_other_fields(tmp_path: Path) -> None:
     assert [(row["id"], row["duplicate_of"]) for row in rows(tmp_path / "d.jsonl")] == [("/1", "/0"), ("/2", "/0")]
 
 
-def test_dedupe_remembers_in_a_store(folder: Path) -> None:
-    store = ("--store", "held.sqlite", "--duplicates", "dups.jsonl", "--id-field", "row")
-    succeeded(folder, "dedupe", "in.jsonl", "-o", "first.jsonl", *store)
-    write(
-        folder / "in2.jsonl", [{"row": "h", "url": "http://h.example/", "text": text(1)}, {"row": "i", "text": text(5)}]
-    )
-    succeeded(folder, "dedupe", "in2.jsonl", "-o", "second.jsonl", *store)
-    assert ids(folder / "second.jsonl", "row") == ["i"]
-    assert [row["duplicate_of"] for row in rows(folder / "dups.jsonl")] == ["http://a.example/1"]
-
-
 def test_dedupe_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").touch()
     assert "0 rows" in succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl").stderr
@@ -305,15 +294,6 @@ def test_explain_shows_where_the_compared_text_begins(tmp_path: Path, line: str)
     assert max(map(len, told["a.html"]["text"])) <= 72
     assert (told["b.txt"]["text"], told["b.txt"]["tokens"]) == (["short"], 1)
     assert f"    text\n      {told['a.html']['text'][0]}\n" in succeeded(tmp_path, *arguments).stdout
-
-
-def test_explain_two_files(tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_text(f"<html><body><nav>Menu</nav><p>{text(1)}</p></body></html>")
-    (tmp_path / "b.txt").write_text(edited(text(1), 100))
-    told = json.loads(succeeded(tmp_path, "explain", "a.html", "b.txt", "--json").stdout)
-    assert told["sentence"].startswith("duplicate: ")
-    assert set(told["documents"]) == {"a.html", "b.txt"}
-    assert told["documents"]["a.html"]["tokens"] == 200
 
 
 def test_explain_says_if_files_would_be_siblings_on_one_host(tmp_path: Path) -> None:

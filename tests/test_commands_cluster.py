@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import neardup, refused, rows, succeeded, write
+from cli import refused, rows, succeeded, write
 from helpers import edited, text, write_labelled
 from tiers import slow
 
@@ -102,12 +102,3 @@ def test_a_detector_that_fails_is_told_with_its_document(folder: Path, error: st
     for verb in ("evaluate", "calibrate --precision 0.9"):
         said = refused(folder, "lab", *verb.split(), "news", *mine)
         assert said.endswith(f": document 'a0': {error}\n")
-
-
-def test_another_run_gives_the_same_bytes(folder: Path) -> None:
-    pytest.importorskip("minisom")
-    made = []
-    for _ in range(2):
-        assert neardup(folder, "lab", "cluster", "in.jsonl", "-o", "out.jsonl", "--method", "som").returncode == 0
-        made.append((folder / "out.jsonl").read_bytes())
-    assert made[0] == made[1]

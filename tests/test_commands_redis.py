@@ -13,11 +13,9 @@ from pathlib import Path
 import pytest
 import redis
 from cli import neardup, refused, rows, succeeded, write
-from conftest import Crawler
 from helpers import edited, text, until
 from redis_damage import DAMAGES, contents, fill, judge, restore, values
 from redis_server import Server
-from site_server import Page, Site, article, html
 from store_kinds import ROOT
 from tiers import slow
 
@@ -107,17 +105,6 @@ def test_project_can_name_it_in_its_settings(tmp_path: Path, server: Server) -> 
         assert len(rows(tmp_path / "out.jsonl")) == expected
     told_of = succeeded(tmp_path, "stats", "--json", "-s", f"NEARDUP_STORE={server.address}").stdout
     assert json.loads(told_of)["documents"] == 30
-
-
-def test_crawls_share_it(crawl: Crawler, a: Site, b: Site, server: Server) -> None:
-    for site in (a, b):
-        site.pages.update({f"/{n}.html": Page(html(article(n))) for n in range(5)})
-    crawl.store = server.address
-    assert len(crawl(urls=[f"{a.url}/{n}.html" for n in range(5)]).items) == 5
-    copies = crawl(settings={"NEARDUP_REVISIT": "drop"}, urls=[f"{b.url}/{n}.html" for n in range(5)])
-    assert (copies.items, copies.count("duplicates")) == ([], 5)
-    survey = verify(server.address)
-    assert (survey.findings, survey.read["documents"], survey.read["runs"]) == ([], 5, 2)
 
 
 # Verify

@@ -81,13 +81,6 @@ def test_what_an_encoding_does_not_have_is_written_as_its_number(folder: Path, a
     assert said in stdout
 
 
-def test_half_a_surrogate_pair_in_a_url_is_written_as_its_number(folder: Path) -> None:
-    feed = [f'{{"url": "http://{host}.example/\\ud800", "text": "{text(50)}"}}\n' for host in "ab"]
-    (folder / "half.jsonl").write_text("".join(feed))
-    succeeded(folder, "dedupe", "half.jsonl", "-o", "out.jsonl", "--store", "half.sqlite")
-    assert "\\ud800" in succeeded(folder, "clusters", "--store", "half.sqlite").stdout
-
-
 @pytest.mark.parametrize("sign", ["\x00", "\x1b", "\n", "\x7f", "\x9b", "\u200b", "\u2028", "\u202e", "\ud800"])
 def test_control_characters_are_shown(sign: str) -> None:
     assert shown(f"a{sign}b") == f"a{sign!r}b".replace("'", "")

@@ -20,7 +20,7 @@ from conftest import Crawler
 from faulty import common_user  # noqa: F401 - a fixture
 from forks import Talk
 from helpers import python, talking, text, until
-from site_server import Page, Site, article, html
+from site_server import Site, put_articles
 from store_kinds import on_server
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
 from tiers import slow
@@ -277,8 +277,7 @@ def test_documents_that_no_url_gave_for_so_long_are_forgotten_when_a_run_starts(
 
 
 def test_a_crawl_stores_again_what_is_older_than_it_holds(crawl: Crawler, a: Site) -> None:
-    a.pages.update({f"/{n}.html": Page(html(article(n))) for n in range(3)})
-    pages = [f"{a.url}/{n}.html" for n in range(3)]
+    pages = put_articles(a, 3)
     settings = {"NEARDUP_REVISIT": "drop"}
     assert len(crawl(urls=pages, settings=settings).items) == 3
     again = crawl(urls=pages, settings={**settings, "NEARDUP_TTL": 0.001})

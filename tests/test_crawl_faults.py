@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from faulty import common_user, fill_up, read_only_disk, small_disk  # noqa: F401 - fixtures
-from site_server import Page, article, html
+from site_server import Page, article, html, put_articles
 
 from scrapy_neardup import Deduplicator, mirrors
 from scrapy_neardup.crawl import extension
@@ -103,12 +103,6 @@ def full_disk(*, room):
     return {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.FullDisk": 600}, "ROOM_AGAIN": room}
 
 
-def pages(site, count=COUNT):
-    for n in range(count):
-        site.pages[f"/{n}.html"] = Page(html(article(n)))
-    return [f"{site.url}/{n}.html" for n in range(count)]
-
-
 def held(store):
     with Deduplicator.open(str(store)) as dedup:
         return {s.url for s in dedup.store.signatures()}
@@ -128,19 +122,19 @@ def refused(crawl, urls):
 
 def test_file_that_is_no_store_stops_the_crawl(crawl, a):
     Path(crawl.store).write_bytes(b"some notes\n" * 500)
-    assert "not a store" in refused(crawl, pages(a, 2))
+    assert "not a store" in refused(crawl, put_articles(a, 2))
     assert Path(crawl.store).read_bytes() == b"some notes\n" * 500
     assert a.asked() == []
 
 
 def test_missing_directory_stops_the_crawl(crawl, a, tmp_path):
     crawl.store = str(tmp_path / "missing" / "store.sqlite")
-    assert "no directory" in refused(crawl, pages(a, 2))
+    assert "no directory" in refused(crawl, put_articles(a, 2))
     assert a.asked() == []
 
 
 def test_damaged_store_stops_the_crawl(crawl, a):
-    urls = pages(a, 20)
+    urls = put_articles(a, 20)
     crawl(urls=urls)
     whole = Path(crawl.store).read_bytes()
     Path(crawl.store).write_bytes(whole[: len(whole) // 2])
@@ -150,7 +144,7 @@ def test_damaged_store_stops_the_crawl(crawl, a):
 
 @pytest.mark.parametrize("format", [FORMAT - 1, FORMAT + 1])
 def test_store_of_another_version_stops_the_crawl(crawl, a, format):
-    urls = pages(a, 3)
+    urls = put_articles(a, 3)
     crawl(urls=urls)
     with closing(sqlite3.connect(crawl.store)) as db, db:
         [[made]] = db.execute("SELECT value FROM neardup WHERE key = ?", (MADE,))
@@ -165,7 +159,7 @@ def test_store_of_another_version_stops_the_crawl(crawl, a, format):
 @pytest.mark.slow
 @pytest.mark.usefixtures("common_user")
 def test_store_that_may_not_be_written_stops_the_crawl(crawl, a):
-    urls = pages(a, 2)
+    urls = put_articles(a, 2)
     crawl(urls=urls)
     os.chmod(crawl.store, 0o400)
     assert "may not write it" in refused(crawl, urls)
@@ -174,13 +168,13 @@ def test_store_that_may_not_be_written_stops_the_crawl(crawl, a):
 @pytest.mark.slow
 def test_read_only_file_system_stops_the_crawl(crawl, a, read_only_disk):  # noqa: F811
     crawl.store = str(read_only_disk / "store.sqlite")
-    assert "can't be written" in refused(crawl, pages(a, 2))
+    assert "can't be written" in refused(crawl, put_articles(a, 2))
     assert list(read_only_disk.iterdir()) == []
 
 
 def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl, a, small_disk):  # noqa: F811
     crawl.store = str(small_disk.path / "store.sqlite")
-    urls = pages(a)
+    urls = put_articles(a, COUNT)
     result = crawl(settings=full_disk(room=True), urls=urls, alone=True)
     assert len(result.items) == COUNT
     assert result.count("store/errors") > 0
@@ -193,7 +187,7 @@ def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl
 @pytest.mark.slow
 def test_crawl_that_ends_on_a_full_disk_says_so(crawl, a, small_disk):  # noqa: F811
     crawl.store = str(small_disk.path / "store.sqlite")
-    result = crawl(settings=full_disk(room=False), urls=pages(a), alone=True)
+    result = crawl(settings=full_disk(room=False), urls=put_articles(a, COUNT), alone=True)
     assert len(result.items) == COUNT
     assert result.count("store/errors") > 0
     assert result.log.count("could not be closed") == 1
@@ -202,8 +196,8 @@ def test_crawl_that_ends_on_a_full_disk_says_so(crawl, a, small_disk):  # noqa: 
 
 
 def test_items_pass_whose_originals_are_damaged(crawl, a, b):
-    crawl(urls=pages(a, 10))
-    copies = pages(b, 10)
+    crawl(urls=put_articles(a, 10))
+    copies = put_articles(b, 10)
     b.pages["/new.html"] = Page(html(article(50)))  # of b, since the first page of a host reads its sample
     settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.DamagedRows": 600}}
     result = crawl(settings=settings, urls=[f"{b.url}/new.html", *copies])
@@ -216,7 +210,7 @@ def test_items_pass_whose_originals_are_damaged(crawl, a, b):
 
 @pytest.mark.parametrize("kind", ["key < 0", "key > 0"], ids=["visits", "documents"])
 def test_pages_are_fetched_whose_rows_are_damaged(crawl, a, b, kind):
-    urls, first = pages(a, 10), []
+    urls, first = put_articles(a, 10), []
     crawl(urls=urls)
     for n in range(50, 53):  # which come while nothing is damaged yet
         b.pages[f"/{n}.html"] = Page(html(article(n)))
@@ -235,7 +229,7 @@ def test_pages_are_fetched_whose_rows_are_damaged(crawl, a, b, kind):
 
 @pytest.mark.slow
 def test_crawl_ends_though_the_thread_that_writes_died(crawl, a):
-    urls = pages(a)
+    urls = put_articles(a, COUNT)
     settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.DeadThread": 600}}
     result = crawl(settings=settings, urls=urls, alone=True)
     assert len(result.items) == COUNT
@@ -256,7 +250,7 @@ class OwnError:
 
 
 def test_an_error_of_our_own_loses_no_request(crawl, a, b):
-    urls = pages(a, 2) + pages(b, 2)
+    urls = put_articles(a, 2) + put_articles(b, 2)
     crawl("OneAfterAnother", urls=urls)
     a.pages["/0.html"] = Page(status=404)
     settings = {"ITEM_PIPELINES": {"test_crawl_faults.OwnError": 600}}

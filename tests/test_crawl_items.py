@@ -151,7 +151,8 @@ def test_items_with_no_field_for_the_tag_pass_without_it(crawl, a, b):
     assert result.count("duplicates") == 2
 
 
-def test_audited_items_pass_unchanged_and_the_next_crawl_says_that_it_acts_on_them(crawl, a, b):
+def test_audited_items_pass_unchanged(crawl, a, b):
+    """The next crawl says that it acts on what was recorded."""
     urls, recorded = mirror(a, b, 1), "The store holds what 2 earlier audits recorded"
     for _ in range(2):
         result = crawl("OneAfterAnother", {"NEARDUP_ACTION": "audit"}, urls=urls)

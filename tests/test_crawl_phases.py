@@ -9,17 +9,11 @@ from contextlib import closing, suppress
 
 import pytest
 from helpers import until
-from site_server import Gate, Page, article, html
+from site_server import Gate, Page, article, put_articles
 from tiers import slow
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
 COUNT = 40
-
-
-def pages(site, count, template="a"):
-    for n in range(count):
-        site.pages[f"/{n}.html"] = Page(html(article(n), template))
-    return [f"{site.url}/{n}.html" for n in range(count)]
 
 
 def paths(start, stop):
@@ -44,7 +38,7 @@ def pipelines(*names, **settings):
 
 @pytest.mark.parametrize("loser", ["DropEverySecond", *slow("FailEverySecond")])
 def test_what_a_later_pipeline_lost_is_stored_by_the_next_run(crawl, a, loser):
-    urls = pages(a, 10)
+    urls = put_articles(a, 10)
     first = crawl("ListSpider", pipelines(loser, NEARDUP_REVISIT="drop"), urls=urls)
     assert (len(first.items), first.count("withdrawn"), first.count("store/documents")) == (5, 5, 5)
     second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls)
@@ -54,13 +48,13 @@ def test_what_a_later_pipeline_lost_is_stored_by_the_next_run(crawl, a, loser):
 
 
 def test_a_mirror_takes_the_place_of_what_was_lost(crawl, a, b):
-    crawl("ListSpider", pipelines("DropEverySecond"), urls=pages(a, 4))
-    second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=pages(b, 4, "b"))
+    crawl("ListSpider", pipelines("DropEverySecond"), urls=put_articles(a, 4))
+    second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=put_articles(b, 4, "b"))
     assert (len(second.items), second.count("duplicates")) == (2, 2)
 
 
 def test_items_that_a_later_pipeline_replaced_are_committed(crawl, a):
-    urls = pages(a, 6)
+    urls = put_articles(a, 6)
     first = crawl("ListSpider", pipelines("ReplaceItem"), urls=urls)
     assert [sorted(item) for item in first.items] == [["replaced"]] * 6
     second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls)
@@ -80,7 +74,7 @@ def test_of_many_items_of_one_page_just_the_lost_ones_are_withdrawn(crawl, a):
 
 @pytest.mark.slow
 def test_an_item_that_waits_for_another_one_is_settled_like_any(crawl, a, b):
-    urls = pages(a, 2) + pages(b, 2, "b")
+    urls = put_articles(a, 2) + put_articles(b, 2, "b")
     first = crawl("ListSpider", pipelines("AddItem"), urls=urls)
     assert (len(first.items), first.count("unique"), first.count("duplicates")) == (4, 4, 2)
     second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls)
@@ -89,7 +83,7 @@ def test_an_item_that_waits_for_another_one_is_settled_like_any(crawl, a, b):
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_twin_waits_for_what_becomes_of_the_first(crawl, a, b, lost):
-    urls = pages(a, 1) + pages(b, 1, "b")
+    urls = put_articles(a, 1) + put_articles(b, 1, "b")
     settings = pipelines("Hold", HOLD_WAITING=1, HOLD_DROPS_FIRST=lost)
     result = crawl("ListSpider", settings, urls=urls, start=True)
     assert len(result.items) == 1
@@ -109,7 +103,7 @@ def kills():
 
 @pytest.mark.parametrize(("revisit", "before", "is_written"), [*kills()])
 def test_a_run_that_was_killed_loses_nothing(crawl, a, b, revisit, before, is_written):
-    urls = pages(a, COUNT) + pages(b, COUNT, "b")
+    urls = put_articles(a, COUNT) + put_articles(b, COUNT, "b")
     settings = {"NEARDUP_REVISIT": revisit, "CONCURRENT_REQUESTS": 4}
     site, number = (a, before) if before < COUNT else (b, before - COUNT)
     gate = site.pages = Gate(site.pages, *paths(number, COUNT))
@@ -130,7 +124,7 @@ def test_a_run_that_was_killed_loses_nothing(crawl, a, b, revisit, before, is_wr
 
 @pytest.mark.slow
 def test_what_a_killed_run_committed_is_kept_where_the_user_says_so(crawl, a):
-    urls = pages(a, 30)
+    urls = put_articles(a, 30)
     settings = {"NEARDUP_UNCLEAN_RUN": "keep", "NEARDUP_REVISIT": "drop", "CONCURRENT_REQUESTS": 2}
     gate = a.pages = Gate(a.pages, *paths(20, 30))
     process = crawl.start("ListSpider", settings, urls=urls)
@@ -157,7 +151,7 @@ def pause(crawl, site, urls, settings):
 def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
     from scrapy_neardup import Deduplicator
 
-    urls = pages(a, 30) + pages(b, 30, "b")
+    urls = put_articles(a, 30) + put_articles(b, 30, "b")
     settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
     paused = pause(crawl, a, urls, settings)
     run = (tmp_path / "job" / "neardup.run").read_text()
@@ -187,7 +181,7 @@ CHANGES = [
 def test_a_paused_crawl_goes_on_with_other_settings(crawl, a, b, tmp_path, change):
     from scrapy_neardup import Deduplicator
 
-    urls = pages(a, 30) + pages(b, 30, "b")
+    urls = put_articles(a, 30) + put_articles(b, 30, "b")
     settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
     paused = pause(crawl, a, urls, settings)
     if "NEARDUP_STORE" in change:
@@ -201,7 +195,7 @@ def test_a_paused_crawl_goes_on_with_other_settings(crawl, a, b, tmp_path, chang
 
 
 def test_a_paused_crawl_that_can_not_go_on_so_says_it_and_goes_on_as_before(crawl, a, b, tmp_path):
-    urls = pages(a, 30) + pages(b, 30, "b")
+    urls = put_articles(a, 30) + put_articles(b, 30, "b")
     settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
     paused = pause(crawl, a, urls, settings)
     other = {**settings, "NEARDUP_DETECTORS": [{"name": "imatch", "randomized": 3}]}
@@ -217,7 +211,7 @@ def test_a_paused_crawl_that_can_not_go_on_so_says_it_and_goes_on_as_before(craw
 
 @pytest.mark.slow
 def test_items_pass_while_the_store_can_not_be_written(crawl, a):
-    urls = pages(a, 40)
+    urls = put_articles(a, 40)
     first = a.pages = Gate(a.pages, "/3.html")
     process = crawl.start("ListSpider", {"CONCURRENT_REQUESTS": 1}, urls=urls)
     assert first.reached.wait(60)
@@ -237,7 +231,7 @@ def test_items_pass_while_the_store_can_not_be_written(crawl, a):
 
 @pytest.mark.parametrize("first", [(), ("Pool",)], ids=["", "pool"])
 def test_a_twin_does_not_wait_for_what_was_cancelled(crawl, a, b, first):
-    urls = pages(a, 1) + pages(b, 1, "b")
+    urls = put_articles(a, 1) + put_articles(b, 1, "b")
     settings = pipelines(*first, "CancelFirst", HOLD_WAITING=1, HOLD_DROPS_FIRST=True)
     result = crawl.finish(crawl.start("ListSpider", settings, urls=urls, start=True))
     assert len(result.items) == 1
@@ -245,5 +239,5 @@ def test_a_twin_does_not_wait_for_what_was_cancelled(crawl, a, b, first):
 
 
 def test_an_item_passes_where_a_detector_fails(crawl, a):
-    result = crawl("ListSpider", {"NEARDUP_DETECTORS": ["exact", "spiders.Failing"]}, urls=pages(a, 3))
+    result = crawl("ListSpider", {"NEARDUP_DETECTORS": ["exact", "spiders.Failing"]}, urls=put_articles(a, 3))
     assert (len(result.items), result.count("errors")) == (3, 3)

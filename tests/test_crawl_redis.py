@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from helpers import until
 from redis_server import Server
-from site_server import Gate, Page, Site, article, html
+from site_server import Gate, Site, put_articles
 from tiers import slow
 
 from scrapy_neardup.crawl import extension
@@ -20,12 +20,6 @@ PAIRS = {"CONCURRENT_REQUESTS": 2}
 pytestmark = pytest.mark.parametrize("crawl", ["redis"], indirect=True)
 
 
-def pages(site, template="a"):
-    for n in range(COUNT):
-        site.pages[f"/{n}.html"] = Page(html(article(n), template))
-    return [f"{site.url}/{n}.html" for n in range(COUNT)]
-
-
 def gate(site: Site, start: int) -> Gate:
     """Hold back all pages from this one on."""
     made = site.pages = Gate(site.pages, *(f"/{n}.html" for n in range(start, COUNT)))
@@ -34,7 +28,7 @@ def gate(site: Site, start: int) -> Gate:
 
 def crawl_with(crawl, site, failure: Callable[[Server, Callable[[], None]], None], sign: str, **settings: object):
     """Crawl a site; the server fails after FIRST pages. It stays so until this sign is in the log."""
-    urls = pages(site)
+    urls = put_articles(site, COUNT)
     first = gate(site, FIRST)
     process = crawl.start(urls=urls, settings={**PAIRS, **settings})
     assert first.reached.wait(60)
@@ -81,7 +75,7 @@ def test_items_pass_while_the_server_fails_and_are_known_afterwards(crawl, a, b,
     assert result.log.count("WARNING: Items pass") == 1
     assert result.count("store/unjudged") > 0
     assert "were lost to the store" not in result.log
-    copies = crawl(urls=pages(b, "b"), settings={"NEARDUP_REVISIT": "drop"})
+    copies = crawl(urls=put_articles(b, COUNT, "b"), settings={"NEARDUP_REVISIT": "drop"})
     judged = sum(map(copies.count, ("duplicates", "revisits", "requests/skipped")))
     assert (copies.urls, judged) == ([], COUNT)
 

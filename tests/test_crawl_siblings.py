@@ -1,11 +1,8 @@
-"""Reference pages of one form on one host, copies of one of them on another: in a crawl, and in `dedupe`."""
+"""Reference pages of one form on one host, copies of one of them on another, in a crawl."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from cli import ids, succeeded, write
 from helpers import words
 from site_server import Page, html
 from tiers import slow
@@ -39,12 +36,3 @@ def test_a_crawl_keeps_pages_of_a_form_and_drops_copies(crawl, a, b, field):
     assert result.count("duplicates") == 3
     again = crawl("OneAfterAnother", urls=urls, field=field)
     assert (again.count("duplicates"), again.count("requests/skipped"), again.count("revisits")) == (0, 3, PAGES)
-
-
-def test_dedupe_keeps_pages_of_a_form_and_drops_copies(tmp_path: Path) -> None:
-    pages = [{"url": f"http://a.example/{number}.html", "html": reference(number)} for number in range(PAGES)]
-    copies = [{"url": f"http://b.example/copy{number}.html", "html": COPY} for number in range(3)]
-    write(tmp_path / "in.jsonl", [*pages, *copies])
-    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--duplicates", "dups.jsonl")
-    assert ids(tmp_path / "out.jsonl", "url") == [page["url"] for page in pages]
-    assert ids(tmp_path / "dups.jsonl", "duplicate_of") == [pages[COPIED]["url"]] * 3

@@ -329,7 +329,7 @@ def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(thresholds: tupl
         return pack({concept: sorted(set(places)) for concept, places in made.items()})
 
     hits = 0
-    for step in range(400):
+    for step in range(250):
         if trial.held and rng.random() < 0.4:
             values, entry = trial.held.pop(rng.randrange(len(trial.held)))
             index.remove(values, entry)
@@ -339,7 +339,7 @@ def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(thresholds: tupl
         wanted = fingerprints()
         assert found(index, wanted) == trial.find(wanted)
         hits += len(trial.find(wanted))
-    assert hits > 100
+    assert hits > 60
     while trial.held:
         index.remove(*trial.held.pop())
     assert not index._entries

@@ -162,7 +162,8 @@ def test_a_detector_that_can_not_be_sent_is_refused() -> None:
         Workers([detector], 1)
 
 
-@pytest.mark.parametrize("reactor", ["asyncioreactor.AsyncioSelectorReactor", *slow("selectreactor.SelectReactor")])
+@pytest.mark.slow
+@pytest.mark.parametrize("reactor", ["asyncioreactor.AsyncioSelectorReactor", "selectreactor.SelectReactor"])
 def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) -> None:
     from site_server import Page, article, html
 
