@@ -52,15 +52,6 @@ def test_a_template_with_a_timestamp(crawl, a, archive):
     assert len(path.split("/")[2]) == 14
 
 
-def test_an_archived_page_with_another_text_is_kept_and_not_confirmed(crawl, a, archive):
-    dead = f"{a.url}/1.html"
-    crawl.hold(dead)
-    archive.keep(dead, NOW, article(2))
-    result = crawl(urls=[dead], settings=gate(archive))
-    assert [item["text"] for item in result.items] == [article(2)]
-    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 0]
-
-
 def test_a_copy_that_is_alive_comes_first_and_an_unknown_link_stays_dead(crawl, a, b, archive):
     dead, copy, unknown = f"{a.url}/1.html", f"{b.url}/1.html", f"{a.url}/2.html"
     crawl.hold(dead, copy)
@@ -71,13 +62,15 @@ def test_a_copy_that_is_alive_comes_first_and_an_unknown_link_stays_dead(crawl, 
     assert (result.urls, archive.asked()) == ([copy], [])
 
 
-def test_the_archive_is_asked_after_all_copies_failed(crawl, a, archive):
+def test_the_archive_is_asked_after_all_copies_failed_and_another_text_is_kept_and_not_confirmed(crawl, a, archive):
     dead = [f"{a.url}/{number}.html" for number in range(6)]
     crawl.hold(*dead)
     archive.keep(dead[0], NOW, article(1))
-    result = crawl(urls=dead[:1], settings=gate(archive))
-    assert [item["text"] for item in result.items] == [article(1)]
-    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [4, 1]
+    crawl.hold(other := f"{a.url}/other.html", number=2)
+    archive.keep(other, NOW, article(3))
+    result = crawl("OneAfterAnother", gate(archive), urls=[dead[0], other])
+    assert [item["text"] for item in result.items] == [article(1), article(3)]
+    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [5, 1]
 
 
 @pytest.mark.parametrize("what", ["circle", *slow("empty", "down")])

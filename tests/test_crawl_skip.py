@@ -189,15 +189,15 @@ def test_a_copy_is_fetched_for_its_late_link_however_many_links_came_before(craw
         assert "/copy" in a.asked(since=asked)
 
 
-def test_what_a_temporary_redirect_gave_is_no_reason_to_skip(crawl, a):
+def test_what_a_temporary_redirect_or_an_error_gave_is_no_reason_to_skip(crawl, a):
     for number in range(3):
         a.pages[f"/{number}"] = Page(status=302, location=f"/login?next={number}")
         a.pages[f"/login?next={number}"] = Page(html(article(50)))
-    urls = [f"{a.url}/{number}" for number in range(3)]
-    assert len(crawl("OneAfterAnother", urls=urls).items) == 1
-    for number in range(3):
-        a.pages[f"/{number}"] = Page(html(article(number)))
-    assert len(crawl("OneAfterAnother", urls=urls).items) == 3
+        a.pages[f"/{number + 3}"] = Page(html(article(51)), status=503)
+    urls = [f"{a.url}/{number}" for number in range(6)]
+    assert len(crawl("OneAfterAnother", urls=urls, meta={"handle_httpstatus_list": [503]}).items) == 2
+    a.pages = {f"/{number}": Page(html(article(number))) for number in range(6)}
+    assert len(crawl("OneAfterAnother", urls=urls).items) == 6
 
 
 @pytest.mark.parametrize(("words", "paths"), [(45, ["/0", "/1"]), *slow((110, ["/0", "/1", "/2", "/3"]))])
@@ -221,17 +221,6 @@ def test_routes_of_an_app_are_pages(crawl, a, b):
     assert (skip.urls, skip.count("requests/skipped"), skip.count("duplicates")) == (urls[2:3], 2, 3)
     drop = crawl("OneAfterAnother", {**settings, "NEARDUP_REVISIT": "drop"}, urls=urls)
     assert (drop.urls, drop.count("requests/skipped"), drop.count("revisits")) == ([], 3, 3)
-
-
-def test_error_pages_are_no_reason_to_skip(crawl, a):
-    urls = [f"{a.url}/{number}" for number in range(3)]
-    for number in range(3):
-        a.pages[f"/{number}"] = Page(html(article(50)), status=503)
-    wanted = {"meta": {"handle_httpstatus_list": [503]}}
-    crawl("OneAfterAnother", urls=urls, **wanted)
-    for number in range(3):
-        a.pages[f"/{number}"] = Page(html(article(number)))
-    assert len(crawl("OneAfterAnother", urls=urls).items) == 3
 
 
 def test_revisits_are_skipped_though_mirrors_are_not(crawl, a, b, urls):
