@@ -96,6 +96,7 @@ class Crawler:
         paths = {name: str(self.folder / f"{name}{self.runs}.txt") for name in ("log", "stats")}
         spec = {
             "spider": spider,
+            "patch": args.pop("patch", {}),
             "args": args,
             "settings": settings or {},
             "store": self.store,
@@ -139,7 +140,8 @@ class Crawler:
     ) -> Crawl:
         """Crawl, and insist that it went well.
 
-        `alone`: in a process of its own, for what changes modules. Other crawls share one, unless they set a reactor.
+        `alone`: in a process of its own; other crawls share one, unless they set a reactor. `patch`: what names in
+        modules stand for in this crawl, by their full names.
         """
         has_reactor = any(name.startswith("TWISTED_REACTOR") for name in settings or {})
         if alone or has_reactor or sys.executable != PYTHON:

@@ -9,8 +9,10 @@ import logging
 import os
 import sys
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from scrapy.crawler import AsyncCrawlerProcess, AsyncCrawlerRunner, Crawler, CrawlerProcess
 from scrapy.exceptions import ScrapyDeprecationWarning
@@ -22,6 +24,7 @@ from scrapy.utils.reactor import install_reactor
 def main(spec: dict[str, Any]) -> None:
     filter_warnings()
     os.environ["NEARDUP_TEST_CRAWL"] = str(os.getpid())
+    patch_modules(spec)
     settings = settings_of(spec)
     asyncio = "Select" not in settings.get("TWISTED_REACTOR", "")
     process = (AsyncCrawlerProcess if asyncio else CrawlerProcess)(settings)
@@ -51,6 +54,14 @@ def settings_of(spec: dict[str, Any]) -> dict[str, Any]:
         "LOG_VERSIONS": [],  # looked up in files
         **spec["settings"],
     }
+
+
+def patch_modules(spec: dict[str, Any]) -> ExitStack:
+    """Give names in modules the values of this crawl; what is returned gives them back."""
+    patches = ExitStack()
+    for name, value in spec["patch"].items():
+        patches.enter_context(patch(name, value))
+    return patches
 
 
 def spider_of(spec: dict[str, Any]) -> type:
@@ -92,14 +103,15 @@ async def crawl_each() -> None:
 
 async def crawl(spec: dict[str, Any]) -> bool:
     """Crawl, and return whether that went well."""
-    settings = settings_of(spec)
-    install_scrapy_root_handler(Settings(settings))
+    settings = Settings(settings_of(spec))
+    install_scrapy_root_handler(settings)
     runner = AsyncCrawlerRunner(settings)
     crawler = runner.create_crawler(spider_of(spec))
-    try:
-        await runner.crawl(crawler, spec=spec["args"])
-    except Exception:
-        logging.exception("The crawl failed")
+    with patch_modules(spec):
+        try:
+            await runner.crawl(crawler, spec=spec["args"])
+        except Exception:
+            logging.exception("The crawl failed")
     write_stats(crawler, spec)
     return not runner.bootstrap_failed and has_ended(crawler)
 

@@ -23,8 +23,6 @@ from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.request import fingerprint
 from site_server import article, html
 
-import scrapy_neardup.crawl.middleware
-import scrapy_neardup.facts
 from scrapy_neardup.crawl.extension import NearDup
 from scrapy_neardup.crawl.workers import pause
 from scrapy_neardup.detectors import Exact
@@ -265,31 +263,8 @@ class SiteSpider(ListSpider):
             yield response.follow(link, self.page, errback=self.failed, priority=-number)
 
 
-class FewWait(ListSpider):
-    """Crawls where no more than three skipped requests may wait."""
-
-    @classmethod
-    def from_crawler(cls, crawler, *args, **kwargs):
-        scrapy_neardup.crawl.middleware.MOST = 3
-        return super().from_crawler(crawler, *args, **kwargs)
-
-
-class FewLinks(SiteSpider):
-    """Crawls where no more than three copies, and three pages with links, are remembered."""
-
-    @classmethod
-    def from_crawler(cls, crawler, *args, **kwargs):
-        scrapy_neardup.crawl.middleware.LINKS = 3
-        return super().from_crawler(crawler, *args, **kwargs)
-
-
 class Stream(ListSpider):
-    """Yields items with the time of each, the last one late, where a time must be that of the crawl to the moment."""
-
-    @classmethod
-    def from_crawler(cls, crawler, *args, **kwargs):
-        scrapy_neardup.facts.NEAR = 0.0
-        return super().from_crawler(crawler, *args, **kwargs)
+    """Yields items with the time of each, the last one late."""
 
     async def page(self, response):
         for number in range(3):

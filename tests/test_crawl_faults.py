@@ -15,7 +15,7 @@ import pytest
 from faulty import common_user, fill_up, read_only_disk, small_disk  # noqa: F401 - fixtures
 from site_server import Page, article, html, put_articles
 
-from scrapy_neardup import Deduplicator, mirrors
+from scrapy_neardup import Deduplicator
 from scrapy_neardup.crawl import extension
 from scrapy_neardup.store.local import sqlite
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
@@ -239,22 +239,13 @@ def test_crawl_ends_though_the_thread_that_writes_died(crawl, a):
     assert held(crawl.store) == set()
 
 
-class OwnError:
-    """A pipeline that makes our own code fail where it ranks the copies of a dead link, and counts paths of a copy."""
-
-    def __init__(self):
-        mirrors.DAY = mirrors.MANY = None  # in the process of this crawl
-
-    def process_item(self, item):
-        return item
-
-
 def test_an_error_of_our_own_loses_no_request(crawl, a, b):
+    """It fails where it ranks the copies of a dead link, and counts paths of a copy."""
     urls = put_articles(a, 2) + put_articles(b, 2)
     crawl("OneAfterAnother", urls=urls)
     a.pages["/0.html"] = Page(status=404)
-    settings = {"ITEM_PIPELINES": {"test_crawl_faults.OwnError": 600}}
-    result = crawl("OneAfterAnother", settings, urls=urls, alone=True)
+    broken = dict.fromkeys(("scrapy_neardup.mirrors.DAY", "scrapy_neardup.mirrors.MANY"))
+    result = crawl("OneAfterAnother", urls=urls, patch=broken)
     assert result.stats["test/failed/HttpError"] == 1
     assert len(result.items) == 2
     assert result.count("errors") == 3

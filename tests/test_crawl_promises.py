@@ -29,6 +29,7 @@ def starts(life, a, b):
 # Originals that may not be asked for
 
 
+@pytest.mark.parametrize("life", ["keep", *slow("drop")], indirect=True)
 def test_robots_txt_forbids_the_original_later(life, a, b, starts):
     obey = {"ROBOTSTXT_OBEY": True}
     life.day(range(5), starts, obey)
@@ -155,7 +156,8 @@ def test_of_too_many_requests_that_wait_the_oldest_are_sent(life, a, b, starts):
     settings = {"SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue", "CONCURRENT_REQUESTS": 1}
     urls = [f"{site.url}{path}" for site in (b, a) for path in FIVE]
     asked = len(b.requests)
-    result = life.crawl("FewWait", {"NEARDUP_REVISIT": life.revisit} | settings, urls=urls, alone=True)
+    most = {"scrapy_neardup.crawl.middleware.MOST": 3}
+    result = life.crawl("ListSpider", {"NEARDUP_REVISIT": life.revisit} | settings, urls=urls, patch=most)
     life.check(result.items, {*range(5)}, {})
     assert b.asked(since=asked) == ["/0.html", "/1.html"]
     assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (3, 2)

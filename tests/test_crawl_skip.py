@@ -185,7 +185,8 @@ def test_a_copy_is_fetched_for_its_late_link_however_many_links_came_before(craw
     urls = [f"{a.url}/{path}" for path in ("list", "copy", 1, 2, 3, 4, 5)]
     for _ in range(2):
         asked = len(a.requests)
-        crawl("FewLinks", {"CONCURRENT_REQUESTS": 1}, urls=urls, alone=True)
+        few = {"scrapy_neardup.crawl.middleware.LINKS": 3}
+        crawl("SiteSpider", {"CONCURRENT_REQUESTS": 1}, urls=urls, patch=few)
         assert "/copy" in a.asked(since=asked)
 
 
