@@ -190,15 +190,17 @@ def test_a_copy_is_fetched_for_its_late_link_however_many_links_came_before(craw
         assert "/copy" in a.asked(since=asked)
 
 
-def test_what_a_temporary_redirect_or_an_error_gave_is_no_reason_to_skip(crawl, a):
-    for number in range(3):
-        a.pages[f"/{number}"] = Page(status=302, location=f"/login?next={number}")
-        a.pages[f"/login?next={number}"] = Page(html(article(50)))
-        a.pages[f"/{number + 3}"] = Page(html(article(51)), status=503)
-    urls = [f"{a.url}/{number}" for number in range(6)]
+def test_what_a_temporary_redirect_or_an_error_gave_is_no_reason_to_skip(crawl, a, b):
+    for site in (a, b):
+        site.pages = {"/0": Page(status=302, location="/login"), "/login": Page(html(article(50)))}
+        site.pages["/1"] = Page(html(article(51)), status=503)
+    urls = [f"{site.url}/{number}" for site in (a, b) for number in range(2)]
     assert len(crawl("OneAfterAnother", urls=urls, meta={"handle_httpstatus_list": [503]}).items) == 2
-    a.pages = {f"/{number}": Page(html(article(number))) for number in range(6)}
-    assert len(crawl("OneAfterAnother", urls=urls).items) == 6
+    for number, site in enumerate((a, b)):
+        site.pages = {f"/{page}": Page(html(article(10 * number + page))) for page in range(2)}
+    result = crawl("OneAfterAnother", urls=urls)
+    waiting = [result.count(f"requests/{name}") for name in ("skipped", "sent_after_all")]
+    assert [len(result.items), *waiting] == [4, 0, 0]
 
 
 @pytest.mark.parametrize(("words", "paths"), [(45, ["/0", "/1"]), *slow((110, ["/0", "/1", "/2", "/3"]))])
