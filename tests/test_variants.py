@@ -9,8 +9,7 @@ import pytest
 from helpers import edited, text
 
 from scrapy_neardup import Claim, Deduplicator, Document
-from scrapy_neardup.contrib.parameters import Rule, difference, variation
-from scrapy_neardup.contrib.variants import PER_SITE, Learner
+from scrapy_neardup.contrib.variants import PER_SITE, Learner, Rule, difference, variation
 from scrapy_neardup.settings import Config
 
 A = "http://a.example"
