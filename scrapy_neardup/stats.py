@@ -56,13 +56,9 @@ _SUMMED: tuple[tuple[Stat, str], ...] = (
 """Parts of the summary line that are left out if their count is 0."""
 
 
-def summary(stats: Mapping[str, Any], per_minute: int | None = None) -> str:
-    """Return the summary line of a crawl.
-
-    `stats` are Scrapy's. `per_minute` is the present rate of documents; None at the end of the crawl.
-    """
-    rate = "" if per_minute is None else f" (at {per_minute}/min)"
-    return f"{plural(_number(stats, 'documents'), 'document')}{rate}: {', '.join(_parts(stats))}"
+def summary(stats: Mapping[str, Any]) -> str:
+    """Return the summary line of a crawl, given Scrapy's stats."""
+    return f"{plural(_number(stats, 'documents'), 'document')}: {', '.join(_parts(stats))}"
 
 
 def _parts(stats: Mapping[str, Any]) -> Iterator[str]:

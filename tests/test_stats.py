@@ -22,10 +22,6 @@ def test_verdicts_and_what_was_saved() -> None:
     assert summary({**counted, **stats(store__documents=14)}) == f"{line}, 14 held in the store"
 
 
-def test_the_rate_comes_with_the_documents() -> None:
-    assert summary(stats(documents=300, unique=300), 120).startswith("300 documents (at 120/min): 300 unique")
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [

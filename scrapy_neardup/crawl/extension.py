@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -47,7 +46,6 @@ FLUSH_INTERVAL = 0.5  # seconds: a committed row is durable within one second
 SUMMARY_INTERVAL = 60.0
 CALM = 20  # a store on disk works again after this many syncs without an error, since a write may fail late
 _PASSING = "Items pass. Writes are kept in memory and tried again"
-_NO_MIRRORS = "%s and %s no longer mirror each other: pages are fetched from both again"
 _SHARED = object()  # the signal by which components find the shared state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
@@ -86,9 +84,8 @@ class NearDup:
             self._run_file.write_text(self.dedup.store.run)
         self.workers = Workers(self.dedup.detectors, config.workers, config.extractor)
         self._is_away = self._is_syncing = self._is_closing = self._is_full = self._freezes = False
-        self._calm = self._summed = 0
-        self._summed_at = time.monotonic()
-        self._syncing: AsyncioLoopingCall | LoopingCall | None = None
+        self._calm = 0
+        self._loops: list[AsyncioLoopingCall | LoopingCall] = []
         connect = crawler.signals.connect
         connect(self.itself, signal=_SHARED, weak=False)  # or nobody may hold it until the last component is made
         for name in ("spider_opened", "spider_closed", "engine_stopped"):
@@ -129,8 +126,9 @@ class NearDup:
                 "The store holds what %s recorded, so known copies are skipped. Set another NEARDUP_NAMESPACE to start"
                 " with an empty store", plural(len(audits), "earlier audit"),
             )  # fmt: skip
-        self._syncing = create_looping_call(self.sync)
-        self._syncing.start(FLUSH_INTERVAL, now=False)
+        for function, interval in ((self.sync, FLUSH_INTERVAL), (self.log_summary, SUMMARY_INTERVAL)):
+            self._loops.append(create_looping_call(function))
+            self._loops[-1].start(interval, now=False)
         # Each garbage collection would visit all objects of all imported modules, a tenth of the time of a crawl. Leave
         # it alone if the calling program, or another crawl, has frozen its objects.
         self._freezes = not gc.get_freeze_count()
@@ -139,8 +137,9 @@ class NearDup:
 
     async def spider_closed(self, reason: str) -> None:
         self._is_closing = True
-        if self._syncing and self._syncing.running:
-            self._syncing.stop()
+        for loop in self._loops:
+            if loop.running:  # an error has ended it
+                loop.stop()
         while self._is_syncing:
             await pause(PAUSE)
         self._withdraw_lost()
@@ -184,8 +183,6 @@ class NearDup:
         """Flush the store and read the rows of other processes, unless an earlier sync is still running."""
         if not self._is_syncing:
             deferred_from_coro(self._sync())
-        if time.monotonic() - self._summed_at >= SUMMARY_INTERVAL:
-            self.log_summary()
 
     async def _sync(self) -> None:
         self._is_syncing = True
@@ -210,10 +207,13 @@ class NearDup:
     async def _tell(self) -> None:
         """Count and log new rules."""
         for relation in await self.ask(self.dedup.take_changes) or ():
-            is_new = relation.in_force
-            self.count("mirror_hosts/learned" if is_new else "mirror_hosts/dropped")
-            level, said = (logging.INFO, "%s and %s mirror each other") if is_new else (logging.WARNING, _NO_MIRRORS)
-            logger.log(level, said, *relation.sites)
+            if relation.in_force:
+                self.count("mirror_hosts/learned")
+                logger.info("%s and %s mirror each other", *relation.sites)
+            else:
+                self.count("mirror_hosts/dropped")
+                said = "%s and %s no longer mirror each other: pages are fetched from both again"
+                logger.warning(said, *relation.sites)
 
     async def _count_held(self, *, with_changes: bool) -> None:
         """Set the stats of the held documents and of the changes that this run found, and log the changes."""
@@ -347,20 +347,18 @@ class NearDup:
         Those that repeat a pending document stay.
         """
         late, self.late, self._late_size = self.late, deque(), 0
-        count, is_answered = len(late), True
-        while late and is_answered:
-            document, then = late.popleft()
+        is_answered = True
+        for document, then in late:
             with self.handled(self, document.url):
-                claim = await self.ask(self.dedup.try_claim, document)
+                claim = await self.ask(self.dedup.try_claim, document) if is_answered else None
                 is_answered = claim is not None
                 if claim and not claim.is_early:
                     then(claim)
                 else:
                     self.claim_late(document, then)
-            await pause(0)
-        for each in late:
-            self.claim_late(*each)
-        return len(self.late) < count
+                if claim:
+                    await pause(0)
+        return len(self.late) < len(late)
 
     def note_failure(self, error: Exception) -> None:
         """Count an error of the store or its disk, log the first one, and stop the crawl if NEARDUP_STORE_REQUIRED."""
@@ -400,11 +398,8 @@ class NearDup:
         self.stats.inc_value(PREFIX + name, by)
 
     def log_summary(self) -> None:
-        """Log the summary line of the crawl, with the rate since the last summary."""
-        before, self._summed = self._summed, self.stats.get_value(f"{PREFIX}documents", 0)
-        began, self._summed_at = self._summed_at, time.monotonic()
-        rate = None if self._is_closing else round((self._summed - before) * 60 / (self._summed_at - began))
-        logger.info(summary(self.stats.get_stats(), rate), extra={"spider": self.crawler.spider})
+        """Log the summary line of the crawl."""
+        logger.info(summary(self.stats.get_stats()), extra={"spider": self.crawler.spider})
 
 
 class Component:

@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
 NO_TICKET = Ticket("")
 SHOWN = 3  # drops that are logged at INFO, so that a wrong role of a field is noticed
-MOST_LINES = 10  # of the log that name the roles of further fields
+MOST_TOLD = 50  # fields of a type of items, after which the log names no further ones
 MOST_FIELDS = 200
 _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
 _NO_ORIGIN = (
@@ -322,7 +322,6 @@ class NearDupPipeline(Component):
         self._untaggable: set[type] = set()
         # By type of item: the fields that were logged, with their roles.
         self._told: dict[type, set[tuple[str, str]]] = {}
-        self._lines = 0  # that were needed for them
         self._shown = 0
         # By held document: the pending claim of the first item of this run that repeats the document.
         self._delivering: dict[Signature, Claim] = {}
@@ -360,8 +359,7 @@ class NearDupPipeline(Component):
         record = Record.of(item, self.config, self._origins.fetch(page))
         if record is None:
             return None
-        if self._lines < MOST_LINES or type(item) not in self._told:
-            self._tell_roles(type(item), record.roles)
+        self._tell_roles(type(item), record.roles)
         if len(self.dedup.store.fields) < MOST_FIELDS:
             self.dedup.store.fields.update(record.facts)
         workers = self.neardup.workers
@@ -370,12 +368,10 @@ class NearDupPipeline(Component):
     def _tell_roles(self, kind: type, roles: dict[str, str]) -> None:
         """Log the fields that no item of this type had so far in these roles."""
         told = self._told.setdefault(kind, set())
-        if new := roles.items() - told:
-            fields = roles_in_words({name: role for name, role in roles.items() if (name, role) in new})
-            self._lines += bool(told)
-            last = " (later ones are not logged)" if told and self._lines == MOST_LINES else ""
-            logger.info("%s of type %s: %s%s", "More fields of items" if told else "Items", kind.__name__, fields, last)
-            told |= new
+        new = {name: role for name, role in roles.items() if (name, role) not in told}
+        if new and len(told) < MOST_TOLD:
+            told.update(new.items())
+            logger.info("Items of type %s: %s", kind.__name__, roles_in_words(new))
 
     async def _claim(self, document: Document, in_hand: ItemInHand) -> Claim | None:
         """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
