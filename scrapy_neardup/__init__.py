@@ -14,9 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .addon import Addon
     from .crawl.middleware import MirrorMiddleware
-    from .crawl.pipeline import ItemOrigins, NearDupPipeline
+    from .crawl.pipeline import Addon, ItemOrigins, NearDupPipeline
     from .deduplicator import Claim, Deduplicator
     from .document import Document
     from .items import item_document
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from .verdict import Verdict
 
 _HOMES = {
-    "Addon": "addon",
+    "Addon": "crawl.pipeline",
     "Claim": "deduplicator",
     "Config": "settings",
     "ConfigError": "settings",

@@ -246,7 +246,6 @@ class Counterpart(NamedTuple):
 
     url: str
     """The canonical form, for lookups. Do not request it."""
-    confidence: float
     relation: Relation
     is_original: bool
     """True if the host of `url` had the page first at the majority of paths, and was itself seen first. A host that
@@ -255,7 +254,7 @@ class Counterpart(NamedTuple):
     @property
     def recheck(self) -> float:
         """The share of such URLs to fetch in spite of the rule. The share is larger for a rule with less evidence."""
-        return (1 - self.confidence) * CAUTION
+        return (1 - self.relation.confidence) * CAUTION
 
 
 class Hosts:
@@ -326,11 +325,11 @@ class Hosts:
         """
         fresh = (r for r in self._busiest(site(url)) if r.in_force and r.confirmed >= since)
         found = [
-            Counterpart(there.url, relation.confidence, relation, self._leads(relation, there.side))
+            Counterpart(there.url, relation, self._leads(relation, there.side))
             for relation in fresh
             if (there := relation.across(url)) and relation.covers(there.place)
         ]
-        return sorted(found, key=lambda counterpart: -counterpart.confidence)
+        return sorted(found, key=lambda counterpart: -counterpart.relation.confidence)
 
     def _leads(self, relation: Relation, side: int) -> bool:
         """Return whether host `side` had the page first at more paths than the other host, and was seen no later."""

@@ -66,8 +66,6 @@ class Fetch(NamedTuple):
     describe the request."""
     loose: frozenset[str] = frozenset()
     """The URLs that may return other content at the next fetch."""
-    size: int = 0
-    """Bytes of the response."""
     tree: Tree | None = None
     """The parsed response, if it is HTML."""
     claimed: tuple[str, ...] = ()
@@ -161,7 +159,7 @@ class Record:
             title=title or (title_of(page.root) if page and is_alone and not self.facts else ""),
             aliases=aliases,
             loose=loose,
-            size=fetch.size,
+            size=len(fetch.body),
             layout=next(filter(None, layouts), 0),
             claimed=() if is_elsewhere else fetch.claimed,
             facts=pack(self.facts),
@@ -391,11 +389,6 @@ def item_document(item: Any, config: Config | None = None, fetch: Fetch | None =
     """
     record = Record.of(item, config or Config(), fetch)
     return record.document() if record else None
-
-
-def has_text_in(item: Any, name: str) -> bool:
-    """Return whether an item has a field of this name with text."""
-    return ItemAdapter.is_item(item) and any(_strings(ItemAdapter(item).get(name), Fetch()))
 
 
 @lru_cache(maxsize=256)

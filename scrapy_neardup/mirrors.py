@@ -39,9 +39,8 @@ class Advice(NamedTuple):
     """Bytes of the URL's last response; 0 if unknown."""
     recheck: float = 0.0
     """The share of URLs with this advice to fetch all the same, if it is above NEARDUP_RECHECK."""
-    known_by: str = "page"
-    """`page` if the URL itself was fetched before, else `rule`, `setting` for NEARDUP_MIRROR_HOSTS, or an adviser's
-    words for the log."""
+    known_by: str = ""
+    """What the advice comes from, in words for the log; "" if the URL itself was fetched before."""
     rule: Counterpart | None = None
     document: Signature | None = None
     """The document for which the URL is skipped, if no URL has returned the document in this run; else None."""
@@ -196,7 +195,7 @@ class Mirrors:
             is_apart = self._reviews.differ(url, other) or self._reviews.differ(url, held.url if held else None)
             if is_apart or self._preference.outranks(url, other) or (rule and not rule.is_original):
                 continue
-            known_by = "rule" if rule else "setting"
+            known_by = "the rule of its host" if rule else "NEARDUP_MIRROR_HOSTS"
             if link is None:
                 unheld = unheld or Advice(self._config.unheld_mirrors, other, known_by=known_by, rule=rule)
                 continue
@@ -250,7 +249,8 @@ class Mirrors:
             if link.signature.url:
                 yield Alternative(link.signature.url, None, "original")
         for name, rule in self._counterparts(url):
-            yield Alternative(name, None, "rule", rule.confidence) if rule else Alternative(name, None, "setting")
+            confidence = rule.relation.confidence if rule else None
+            yield Alternative(name, None, "rule" if rule else "setting", confidence)
 
     def _rank(self, link: Visit) -> tuple[float, bool, bool, int]:
         days = (self._clock() - link.seen) // DAY

@@ -188,13 +188,7 @@ def import_all() -> None:
     warnings.simplefilter("error", ScrapyDeprecationWarning)
     from scrapy_neardup.commands import VERBS
 
-    names = (
-        "addon",
-        "crawl.extension",
-        "crawl.middleware",
-        "crawl.pipeline",
-        *(f"commands.{m}" for m in VERBS.values()),
-    )
+    names = ("crawl.extension", "crawl.middleware", "crawl.pipeline", *(f"commands.{m}" for m in VERBS.values()))
     for module in (*MODULES, *(f"scrapy_neardup.{name}" for name in names), "crawl", "spiders", "pytest", "redis"):
         importlib.import_module(module)
     import_defaults()

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "scrapy_neardup"
 ROOMS = (
     *("native", "files", "text", "fingerprints", "settings", "signature", "verdict", "facts", "document", "items"),
     *("stats", "row_index", "papers", "detectors", "processes", "feeds", "hosts", "store", "matching", "mirrors"),
-    *("deduplicator", "quality", "report", "crawl", "addon", "commands", "spark", "contrib"),
+    *("deduplicator", "quality", "report", "crawl", "commands", "spark", "contrib"),
 )
 """Rooms and modules of the root, from the ground up: each imports only from those before it."""
 

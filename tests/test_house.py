@@ -22,7 +22,7 @@ def test_a_module_imports_from_its_room_and_those_below() -> None:
 
 def test_only_the_glue_imports_scrapy() -> None:
     assert {room(module) for module in modules() if "scrapy" in outside(module)} <= {
-        *("crawl", "commands", "addon", "contrib"),
+        *("crawl", "commands", "contrib"),
         "feeds",  # an archive's pages are decoded as Scrapy decodes responses
     }
     assert imports("") == set()  # so whoever imports a room does not import the glue

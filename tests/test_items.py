@@ -61,7 +61,7 @@ class Size(Enum):
 def read(item: Any, fetched: tuple[str, ...] = (), size: int = 0, **settings: Any) -> Any:
     """Return the document of the only item of a page."""
     place = fetched[0] if fetched else ""
-    return item_document(item, Config(**settings), Fetch(tuple(fetched), size=size, place=place, gives_one=True))
+    return item_document(item, Config(**settings), Fetch(tuple(fetched), place=place, gives_one=True, body=b"x" * size))
 
 
 def record(item: Any, fetch: Fetch | None = None, **settings: Any) -> Record:

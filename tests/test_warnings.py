@@ -12,7 +12,7 @@ from helpers import text
 from site_server import Page, article
 
 from scrapy_neardup import Config, Deduplicator, Document
-from scrapy_neardup.crawl.observers import HOSTS, ORIGINALS, Warnings
+from scrapy_neardup.crawl.observers import HOSTS, ORIGINALS, Observer
 
 Item = dict[str, Any]
 LOGIN = article(0)
@@ -94,16 +94,16 @@ def test_a_field_that_alone_keeps_items_with_one_text_apart(crawl, a):
 
 
 def test_what_is_counted_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    warnings = Warnings(Config())
+    warnings = Observer(Config())
     with Deduplicator.open() as dedup:
         for n in range(2 * HOSTS):
             claim = dedup.claim(Document(f"http://h{n}.example/", text(n, 30), f"Page {n}"))
             claim.commit()
-            warnings.note({}, claim.document, claim)
+            warnings.note(dict, None, claim.document, claim)
         for n in range(3 * ORIGINALS):
             again = dedup.claim(Document(f"http://one.example/{n}", text(n, 30), f"Page {n}"))
             assert again.verdict.status == "duplicate"
-            warnings.note({}, again.document, again)
+            warnings.note(dict, None, again.document, again)
             again.commit()
     assert caplog.messages == []
     assert len(warnings.hosts) <= HOSTS

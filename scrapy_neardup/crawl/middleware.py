@@ -51,7 +51,6 @@ MOST = 10_000  # the maximum number of held requests; if there are more, the old
 MOST_FAILED = 100_000  # the maximum number of remembered URLs, hosts and reasons that failed; the oldest are forgotten
 LINKS = 100_000  # the maximum number of remembered copies, and of pages with links; the oldest are forgotten
 MOST_TRIED = 3  # the maximum number of copies that are tried for a dead link
-BY = {"page": "", "rule": ", by the rule of its host", "setting": ", by NEARDUP_MIRROR_HOSTS"}
 LATER = ("CannotResolveHostError", "DownloadConnectionRefusedError", "DownloadTimeoutError")  # Scrapy 2.15 and newer
 DEAD = (
     *(getattr(exceptions, name) for name in LATER if hasattr(exceptions, name)),
@@ -96,10 +95,10 @@ class Ticket(NamedTuple):
         """
         return list(request.meta.get(key, ()))[self.inherited :]
 
-    def is_final(self, request: Request) -> bool:
-        """Return whether no advice counts on a request with this ticket."""
-        is_recheck = self.reason == RECHECK and self.url == request.url
-        return is_recheck or self.reason == AFTER_ALL or self.dead_link is not None
+    @property
+    def is_final(self) -> bool:
+        """True if no advice counts on a request with this ticket."""
+        return self.reason in (RECHECK, AFTER_ALL) or self.dead_link is not None
 
     @property
     def mirror_of(self) -> str | None:
@@ -243,7 +242,7 @@ class MirrorMiddleware(Component):
                 return await self._in_place_of(request, "redirect")
             if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
-            is_new = not ticket.is_final(request) and (self.config.skip_start or not is_start(request))
+            is_new = not ticket.is_final and (self.config.skip_start or not is_start(request))
             is_advised = is_new and is_of_spider(request) and self.config.action != "audit"
             if is_advised and (advice := await self._advice(request, before)):
                 return self._follow(request, advice)
@@ -267,7 +266,7 @@ class MirrorMiddleware(Component):
         if advice.action == REDIRECT and advice.url:
             return self._redirect(request, advice.url)
         self._skip(request, advice)
-        by = BY.get(advice.known_by, f", by {advice.known_by}")
+        by = f", by {advice.known_by}" if advice.known_by else ""
         logger.debug("Skipped %s: its content is held as %s%s", request, advice.url, by)
         raise AdvisedAgainst(f"content is held as {advice.url}")
 

@@ -1,4 +1,4 @@
-"""Observe the verdicts of a crawl: warn of what looks wrong, and write the feed of dropped items.
+"""Observe the items and verdicts of a crawl: log the roles of fields, warn of what looks wrong, write dropped items.
 
 Warnings suggest a wrong setting or a lost item, and come once for each problem in a crawl. The memory for the counters
 is bounded, however long a crawl runs.
@@ -21,7 +21,7 @@ from scrapy.signalmanager import SignalManager
 from scrapy.utils.datatypes import LocalCache
 
 from ..facts import name_of
-from ..items import has_text_in
+from ..items import Record, roles_in_words
 from ..matching.siblings import same_title
 from ..settings import TAG_FIELD, Config, ConfigError
 from ..stats import Stat
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MOST_TOLD = 50  # fields of a type of items, after which the log names no further ones
 ITEMS = 20  # items that must be counted before a warning
 FEW = 3  # a warning follows if more than half of the documents of a host are copies of so few originals,
 PAGES = 200  # or if, of so many documents of a host,
@@ -46,10 +47,12 @@ HOSTS = 256  # the maximum number of counted hosts; the oldest are forgotten
 _SHOWN = 80  # the maximum number of characters of a title in a message
 
 
-class Warnings:
-    """Observes the verdicts of a crawl, and warns of each problem once."""
+class Observer:
+    """Observes the items of a crawl: logs the roles of their fields, and warns of each problem once."""
 
     def __init__(self, config: Config) -> None:
+        # By type of item: the fields that were logged, with their roles.
+        self._told: dict[type, set[tuple[str, str]]] = {}
         self._items = self._textless = self._located = self._homeless = 0
         self._documents = self._compared = self._others = 0
         # By fact: the number of documents that only this fact keeps apart from an earlier one with their text.
@@ -60,17 +63,20 @@ class Warnings:
         self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")
         if config.url_field != Config().url_field:
             self._missing[config.url_field] = "NEARDUP_URL_FIELD"
-        self._checks: list[Callable[[Any, Document | None, Claim | None], str]] = [
+        self._checks: list[Callable[[Document | None, Claim | None], str]] = [
             *(self._of_textless, self._of_missing, self._of_homeless),
             *(self._of_few_originals, self._of_titles, self._of_lone_facts),
         ]
 
-    def note(self, item: Any, document: Document | None, claim: Claim | None) -> None:
-        """Count an item. Items without a verdict count too."""
+    def note(self, kind: type, record: Record | None, document: Document | None, claim: Claim | None) -> None:
+        """Count an item of a type. Items without a verdict count too."""
+        if record:
+            self._tell_roles(kind, record.roles)
+            self._missing = {name: by for name, by in self._missing.items() if name not in record.roles}
         self._items += 1
         self._documents += claim is not None
         for check in [*self._checks]:
-            if warning := check(item, document, claim):
+            if warning := check(document, claim):
                 self._checks.remove(check)
                 logger.warning("%s", warning)
 
@@ -79,7 +85,15 @@ class Warnings:
         if 0 < self._textless == self._items < ITEMS:
             logger.warning("%s", self._without_text("All"))
 
-    def _of_textless(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+    def _tell_roles(self, kind: type, roles: dict[str, str]) -> None:
+        """Log the fields that no item of this type had so far in these roles."""
+        told = self._told.setdefault(kind, set())
+        new = {name: role for name, role in roles.items() if (name, role) not in told}
+        if new and len(told) < MOST_TOLD:
+            told.update(new.items())
+            logger.info("Items of type %s: %s", kind.__name__, roles_in_words(new))
+
+    def _of_textless(self, document: Document | None, claim: Claim | None) -> str:
         self._textless += not (document and document.has_tokens)
         return self._without_text("Most") if _is_most(self._textless, self._items) else ""
 
@@ -90,14 +104,13 @@ class Warnings:
             " fills, and whether NEARDUP_FIELDS names the fields with the text"
         )
 
-    def _of_missing(self, item: Any, document: Document | None, claim: Claim | None) -> str:
-        self._missing = {name: by for name, by in self._missing.items() if not has_text_in(item, name)}
+    def _of_missing(self, document: Document | None, claim: Claim | None) -> str:
         if self._items != ITEMS or not self._missing:
             return ""
         fields = ", ".join(f"{name!r} ({by})" for name, by in self._missing.items())
         return f"None of {ITEMS} items has the field {fields}. Check the name in the setting"
 
-    def _of_homeless(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+    def _of_homeless(self, document: Document | None, claim: Claim | None) -> str:
         self._located += document is not None
         if document is None or document.has_own_url:
             return ""
@@ -110,7 +123,7 @@ class Warnings:
             " their URL, name it in NEARDUP_URL_FIELD"
         )
 
-    def _of_lone_facts(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+    def _of_lone_facts(self, document: Document | None, claim: Claim | None) -> str:
         if not document or not claim or claim.apart is None:
             return ""
         other, fact = claim.apart
@@ -125,7 +138,7 @@ class Warnings:
             " NEARDUP_IGNORE_FIELDS"
         )
 
-    def _of_titles(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+    def _of_titles(self, document: Document | None, claim: Claim | None) -> str:
         original = claim.match.signature if claim and claim.match and claim.verdict.status == "duplicate" else None
         if not document or not original or not (document.title and original.title):
             return ""
@@ -140,7 +153,7 @@ class Warnings:
             f" ({original.url}). Check whether these two pages have the same content. If not, raise NEARDUP_RESEMBLANCE"
         )
 
-    def _of_few_originals(self, item: Any, document: Document | None, claim: Claim | None) -> str:
+    def _of_few_originals(self, document: Document | None, claim: Claim | None) -> str:
         name = host(document.url) if document and document.url else ""
         if not claim or not name:
             return ""

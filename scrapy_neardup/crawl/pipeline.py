@@ -25,12 +25,13 @@ from lxml import etree
 from scrapy import Request, signals
 from scrapy.exceptions import DropItem
 from scrapy.http import HtmlResponse, Response, TextResponse
+from scrapy.settings import BaseSettings
 from scrapy.utils.datatypes import LocalCache
 
 from ..deduplicator import Claim
 from ..document import Document, Tree
 from ..facts import Clock
-from ..items import Fetch, Record, roles_in_words
+from ..items import Fetch, Record
 from ..settings import TAG_FIELD
 from ..signature import Signature
 from ..stats import BY_DETECTOR, PREFIX, Stat
@@ -40,15 +41,15 @@ from ..verdict import Verdict
 from . import item_judged
 from .extension import FAILURES, PAUSE, Component, NearDup
 from .middleware import AFTER_ALL, RECHECK, STAND_IN, MirrorMiddleware, Ticket, disown, is_plain, referer
-from .observers import Warnings
+from .observers import Observer
 from .workers import pause
 
 logger = logging.getLogger(__name__)
 
+FIRST = -1_000_000  # before all other item pipelines, and nearer to the engine than all other spider middlewares
 MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
 NO_TICKET = Ticket("")
 SHOWN = 3  # drops that are logged at INFO, so that a wrong role of a field is noticed
-MOST_TOLD = 50  # fields of a type of items, after which the log names no further ones
 MOST_FIELDS = 200
 _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
 _NO_ORIGIN = (
@@ -89,15 +90,20 @@ class Page:
     def fetch(self, response: Response) -> Fetch:
         """Return the fetch of the items, without the time."""
         encoding = response.encoding if isinstance(response, TextResponse) else None
-        fetch = Fetch(place=response.url, gives_one=self.gives_one, body=response.body, encoding=encoding)
-        if not self.urls:
-            return fetch
         tree, claimed = _tree(response), []
         for link in canonical_links(tree.root) if tree else ():
             with suppress(ValueError):  # not a URL
                 claimed.append(response.urljoin(link))
-        loose, size = frozenset(self._loose), len(response.body)
-        return fetch._replace(urls=self.urls, loose=loose, size=size, tree=tree, claimed=tuple(claimed))
+        return Fetch(
+            urls=self.urls,
+            loose=frozenset(self._loose),
+            tree=tree,
+            claimed=tuple(claimed),
+            place=response.url,
+            gives_one=self.gives_one,
+            body=response.body,
+            encoding=encoding,
+        )
 
     def adapt(self, claim: Claim) -> None:
         """Change what a claim is about to record of URLs to what is known of the page by now."""
@@ -320,29 +326,28 @@ class NearDupPipeline(Component):
         self._origins.connect()
         self._requests = neardup.component(MirrorMiddleware)
         self._untaggable: set[type] = set()
-        # By type of item: the fields that were logged, with their roles.
-        self._told: dict[type, set[tuple[str, str]]] = {}
         self._shown = 0
         # By held document: the pending claim of the first item of this run that repeats the document.
         self._delivering: dict[Signature, Claim] = {}
         self._send = self.crawler.signals.send_catch_log
-        self._warnings = Warnings(self.config)
+        self._observer = Observer(self.config)
 
     def close_spider(self) -> None:
         """Put waiting requests back if the crawl stops early. Scrapy closes the queue of requests after this."""
         self._requests.put_back()
-        self._warnings.end()
+        self._observer.end()
 
     async def process_item(self, item: Any) -> Any:
         in_hand, claim = self._origins.take(item), None
         try:
-            document = await self._document(item, in_hand.page)
+            record = Record.of(item, self.config, self._origins.fetch(in_hand.page))
+            document = await self._document(record) if record else None
             if document and (document.has_tokens or document.site):
                 claim = await self._claim(document, in_hand)
             else:
                 self.neardup.count("no_text")
                 self._origins.fetch_again(in_hand.page)
-            self._warnings.note(item, document, claim)
+            self._observer.note(type(item), record, document, claim)
         except Exception:  # no error of ours or of a detector may lose the item
             self.neardup.count("errors")
             self._origins.fetch_again(in_hand.page)
@@ -355,23 +360,11 @@ class NearDupPipeline(Component):
             self._act(item, in_hand, claim)
         return item
 
-    async def _document(self, item: Any, page: Page | None) -> Document | None:
-        record = Record.of(item, self.config, self._origins.fetch(page))
-        if record is None:
-            return None
-        self._tell_roles(type(item), record.roles)
+    async def _document(self, record: Record) -> Document | None:
         if len(self.dedup.store.fields) < MOST_FIELDS:
             self.dedup.store.fields.update(record.facts)
         workers = self.neardup.workers
         return record.document({html: await workers.read(html) for html in record.pages()} if workers.reads else {})
-
-    def _tell_roles(self, kind: type, roles: dict[str, str]) -> None:
-        """Log the fields that no item of this type had so far in these roles."""
-        told = self._told.setdefault(kind, set())
-        new = {name: role for name, role in roles.items() if (name, role) not in told}
-        if new and len(told) < MOST_TOLD:
-            told.update(new.items())
-            logger.info("Items of type %s: %s", kind.__name__, roles_in_words(new))
 
     async def _claim(self, document: Document, in_hand: ItemInHand) -> Claim | None:
         """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
@@ -485,3 +478,15 @@ class NearDupPipeline(Component):
             if type(item) not in self._untaggable:
                 self._untaggable.add(type(item))
                 logger.warning("Items of %(type)s pass without tag: %(error)s", {"type": type(item), "error": error})
+
+
+class Addon:
+    """Enables the middlewares and item pipelines, unless the settings already place them."""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        place = settings.setdefault_in_component_priority_dict
+        # After Offsite and before RobotsTxt. Responses reach it last, after Retry and Redirect.
+        place("DOWNLOADER_MIDDLEWARES", MirrorMiddleware, 75)
+        place("SPIDER_MIDDLEWARES", ItemOrigins, FIRST)
+        place("ITEM_PIPELINES", ItemOrigins, FIRST)
+        place("ITEM_PIPELINES", NearDupPipeline, 200)  # before 300, the number in Scrapy's project template
