@@ -48,7 +48,7 @@ def test_a_crawl_warns_once_of_all_that_looks_wrong(crawl, a):
     textless, missing, crowd, titles = crawled(crawl, a, items, **settings)
     assert textless.startswith("Most items have no text: 19 of 20. ")
     assert missing.startswith("None of 20 items has the field 'lead' (NEARDUP_FIELDS). ")
-    assert re.match(r"\d+ of 2\d\d documents of a\.example are copies of http://a\.example/member/0\. ", crowd)
+    assert crowd.startswith("20 of 181 documents of a.example are copies of http://a.example/member/0. ")
     assert "`scrapy neardup explain http://a.example/member/0` lists them" in crowd
     said = "The titles of most duplicates differ from their original's"
     assert re.match(rf"{said}: \d+ of \d+\. For example, 'Number \d+ of all' \(http://b\.example/(\d+)\) was "
@@ -77,10 +77,10 @@ def test_a_url_field_that_no_item_has(crawl, a):
     assert homeless.startswith(f"Most items have no URL of their own: 20 of 20, such as one of {a.url}/items. ")
 
 
-def test_few_originals_that_swallow_half_of_a_host(crawl, a):
+def test_an_original_that_swallows_much_of_a_host(crawl, a):
     (warning,) = crawled(crawl, a, [*pages(range(1, 9)), *logins(30)], CONCURRENT_ITEMS=1)
-    assert re.match(r"1\d of 2\d documents of a\.example are copies of http://a\.example/member/0\. ", warning)
-    assert crawled(crawl, a, [*pages(range(20, 60)), *logins(30)], CONCURRENT_ITEMS=1) == []
+    assert warning.startswith("20 of 29 documents of a.example are copies of http://a.example/member/0. ")
+    assert crawled(crawl, a, [*pages(range(20, 60)), *logins(20)], CONCURRENT_ITEMS=1) == []
 
 
 def test_a_field_that_alone_keeps_items_with_one_text_apart(crawl, a):

@@ -29,7 +29,8 @@ from scrapy.utils.job import job_dir
 from twisted.internet import error as twisted_error
 
 from ..deduplicator import Claim
-from ..mirrors import REDIRECT, SKIP, STOP, Advice, Mirrors, is_in_share
+from ..fingerprints.hashes import hash_text
+from ..mirrors import REDIRECT, SKIP, STOP, Advice, Mirrors
 from ..signature import Signature
 from ..text.urls import canonical_url, host, is_private
 from . import request_skipped
@@ -84,9 +85,7 @@ class Ticket(NamedTuple):
     @classmethod
     def again(cls, request: Request, reason: str) -> Ticket:
         """Return a ticket with which a request is sent to its own URL; it stays a detour if it is one."""
-        ticket = cls.of(request)
-        own = ticket if ticket.url == request.url else cls(request.url, inherited=ticket.inherited)
-        return own._replace(reason=reason)
+        return cls.of(request)._replace(url=request.url, reason=reason)
 
     def redirects(self, request: Request, key: str = "redirect_urls") -> list[Any]:
         """Return the URLs that redirected to a request, without those in meta that a spider copied.
@@ -200,6 +199,11 @@ def detour(
     if reason:
         Ticket(made.url, reason, instead_of, list(tried) or ()).put(made)
     return made
+
+
+def is_in_share(url: str, run: str, share: float) -> bool:
+    """Return whether a URL is in a share of all URLs, from 0 to 1. The share has other URLs in each run."""
+    return share > 0 and hash_text(canonical_url(url) + run) / 2**64 < share
 
 
 class AdvisedAgainst(IgnoreRequest):

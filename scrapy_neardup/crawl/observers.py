@@ -24,8 +24,8 @@ from ..facts import name_of
 from ..items import Record, roles_in_words
 from ..matching.siblings import same_title
 from ..settings import TAG_FIELD, Config, ConfigError
+from ..signature import TITLE
 from ..stats import Stat
-from ..text.main_text import squeeze
 from ..text.urls import host
 from ..verdict import Verdict, named
 
@@ -36,15 +36,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_TOLD = 50  # fields of a type of items, after which the log names no further ones
-ITEMS = 20  # items that must be counted before a warning
-FEW = 3  # a warning follows if more than half of the documents of a host are copies of so few originals,
-PAGES = 200  # or if, of so many documents of a host,
-SHARE = 0.05  # more than this share are copies of one original
+ITEMS = 20  # items that must be counted before a warning, or copies of one original
+SHARE = 0.05  # a warning follows if more than this share of the documents of a host are copies of one original
 # The maximum number of counted originals of a host. When it is reached, the larger half is kept. This is enough, since
 # fewer than 20 originals can have more than SHARE of the documents.
 ORIGINALS = 40
 HOSTS = 256  # the maximum number of counted hosts; the oldest are forgotten
-_SHOWN = 80  # the maximum number of characters of a title in a message
 
 
 class Observer:
@@ -65,7 +62,7 @@ class Observer:
             self._missing[config.url_field] = "NEARDUP_URL_FIELD"
         self._checks: list[Callable[[Document | None, Claim | None], str]] = [
             *(self._of_textless, self._of_missing, self._of_homeless),
-            *(self._of_few_originals, self._of_titles, self._of_lone_facts),
+            *(self._of_one_original, self._of_titles, self._of_lone_facts),
         ]
 
     def note(self, kind: type, record: Record | None, document: Document | None, claim: Claim | None) -> None:
@@ -143,47 +140,40 @@ class Observer:
         if not document or not original or not (document.title and original.title):
             return ""
         self._compared += 1
-        is_same = original.title == document.title or same_title(original.title, document.title)
+        is_same = same_title(original.title, document.title)
         self._others += not is_same
         if is_same or not _is_most(self._others, self._compared):
             return ""
         return (
             f"The titles of most duplicates differ from their original's: {self._others} of {self._compared}. For"
-            f" example, {_shown(document.title)} ({document.url}) was judged a copy of {_shown(original.title)}"
+            f" example, {document.title[:TITLE]!r} ({document.url}) was judged a copy of {original.title!r}"
             f" ({original.url}). Check whether these two pages have the same content. If not, raise NEARDUP_RESEMBLANCE"
         )
 
-    def _of_few_originals(self, document: Document | None, claim: Claim | None) -> str:
+    def _of_one_original(self, document: Document | None, claim: Claim | None) -> str:
         name = host(document.url) if document and document.url else ""
         if not claim or not name:
             return ""
         if (counts := self.hosts.get(name)) is None:
             counts = self.hosts[name] = Counter()
         counts[""] += 1
-        if claim.verdict.status == "duplicate" and (original := claim.verdict.duplicate_of):
-            counts[original] += 1
-            for each, _ in counts.most_common()[ORIGINALS // 2 :] if len(counts) > ORIGINALS else ():
-                del counts[each]
-        elif counts[""] not in (ITEMS, PAGES):  # no original has more copies than before
+        original = claim.verdict.duplicate_of
+        if claim.verdict.status != "duplicate" or not original:
             return ""
-        (_, documents), (first, count), *more = *counts.most_common(1 + FEW), ("", 0)
-        is_wall = documents >= PAGES and count > SHARE * documents
-        if not is_wall and not _is_most(count + sum(each for _, each in more), documents):
+        counts[original] += 1
+        for each, _ in counts.most_common()[ORIGINALS // 2 :] if len(counts) > ORIGINALS else ():
+            del counts[each]
+        if counts[original] < ITEMS or counts[original] <= SHARE * counts[""]:
             return ""
         return (
-            f"{count} of {documents} documents of {name} are copies of {first}. Check whether they have the same"
-            f" content: `scrapy neardup explain {first}` lists them. The repeated text may be a login page, an error"
-            " page or a template"
+            f"{counts[original]} of {counts['']} documents of {name} are copies of {original}. Check whether they have"
+            f" the same content: `scrapy neardup explain {original}` lists them. The repeated text may be a login page,"
+            " an error page or a template"
         )
 
 
 def _is_most(part: int, count: int) -> bool:
     return count >= ITEMS and 2 * part > count
-
-
-def _shown(title: str) -> str:
-    title = squeeze(title)
-    return repr(title[:_SHOWN] + "…" * (len(title) > _SHOWN))
 
 
 class DroppedFeed:
