@@ -266,7 +266,6 @@ def are_strongly_equal(a: bytes, b: bytes) -> bool | None:
 
 
 def has_strong(facts: bytes) -> bool:
-    """Return whether a record has a strong fact."""
     return bool(_by_name(facts, (Kind.STRONG,)))
 
 
@@ -287,5 +286,4 @@ def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
 
 
 def agree_in(names: Names, a: bytes, b: bytes) -> bool:
-    """Return whether two records have equal facts of these names."""
     return differing(a, b).isdisjoint(names)

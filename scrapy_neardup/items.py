@@ -189,13 +189,11 @@ class Record:
     def _urls(self, *, is_elsewhere: bool) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
         """Return the URL of the document, its aliases, and those of these URLs that are loose."""
         own, fetch = self.url, self._fetch
-        if self._is_row:
-            return own or None, (), frozenset()
         if not own:
             urls = fetch.urls or ((fetch.place,) if fetch.place else ())
             return next(iter(urls), None), urls[1:], fetch.loose if fetch.gives_one and fetch.urls else frozenset(urls)
         if is_elsewhere:
-            return own, (), frozenset({own})
+            return own, (), frozenset() if self._is_row else frozenset({own})
         return own, tuple(url for url in fetch.urls if url != own), fetch.loose
 
     # The own URL and the title
@@ -365,20 +363,14 @@ class Record:
         return max(named or said, key=lambda path: len(shorts[path]), default=None)
 
 
-_SAID = {
-    "text": "text from %s",
-    "title": "title %s",
-    "own URL": "own URL %s",
-    "fact": "facts %s",
-    "link": "links %s",
-    "ignored": "ignored %s",
-}
+_ROLES = ("text", "title", "own URL", "fact", "link", "ignored")
+_SAID = {"text": "text from", "fact": "facts", "link": "links"}
 
 
 def roles_in_words(roles: Mapping[str, str]) -> str:
     """Return the fields of each role: "text from body; facts date, place"."""
-    said = {role: [name for name, each in roles.items() if each == role] for role in _SAID}
-    return "; ".join(_SAID[role] % ", ".join(names) for role, names in said.items() if names)
+    said = {role: [name for name, each in roles.items() if each == role] for role in _ROLES}
+    return "; ".join(f"{_SAID.get(role, role)} {', '.join(names)}" for role, names in said.items() if names)
 
 
 def item_document(item: Any, config: Config | None = None, fetch: Fetch | None = None) -> Document | None:

@@ -72,6 +72,5 @@ class Archive(Adviser):
         return url and str(url)
 
     def _download(self, url: str) -> Awaitable[Response]:
-        """Download a page for the user's function."""
         assert self._crawler.engine
         return self._crawler.engine.download_async(Request(url, NO_CALLBACK, meta={"dont_neardup": True}))

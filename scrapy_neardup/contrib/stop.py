@@ -65,7 +65,6 @@ class StopEarly:
             self._seen = 0
 
     def count(self) -> None:
-        """Count a seen item."""
         self._seen += 1
         if self._seen == self._limit:
             logger.info("The spider is closed: the last %d items were seen before", self._seen)
@@ -138,7 +137,6 @@ class Traps(Adviser):
         return o
 
     def item_judged(self, claim: Claim | None, response: Response | None) -> None:
-        """Count the URL of a copy."""
         if not (claim and claim.match and claim.is_copy and response and response.request):
             return
         original, url = claim.match.signature, _url(response.request)

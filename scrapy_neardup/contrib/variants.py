@@ -146,7 +146,6 @@ class Rule:
         return f"{self.site}/…?{'&'.join(f'{name}=…' for name in self.names)}"
 
     def class_of(self, here: Variation) -> str:
-        """Return a name of the class of a URL."""
         return f"{here.plain} {self.names}"
 
     def covers(self, here: Variation) -> bool:

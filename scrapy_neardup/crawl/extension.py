@@ -394,11 +394,9 @@ class NearDup:
     # Counting
 
     def count(self, name: Stat, by: int = 1) -> None:
-        """Count in Scrapy's stats."""
         self.stats.inc_value(PREFIX + name, by)
 
     def log_summary(self) -> None:
-        """Log the summary line of the crawl."""
         logger.info(summary(self.stats.get_stats()), extra={"spider": self.crawler.spider})
 
 

@@ -110,7 +110,6 @@ class Ticket(NamedTuple):
         return self.instead_of if self.tried else None
 
     def put(self, request: Request) -> None:
-        """Put the ticket into the meta of a request."""
         request.meta[KEY] = {
             name: value for name, value in self._asdict().items() if value != self._field_defaults.get(name)
         }
@@ -489,7 +488,6 @@ class MirrorMiddleware(Component):
     # Dead links
 
     def _note_gone(self, url: str, *, with_host: bool = False) -> None:
-        """Note that a URL, or its whole host, failed."""
         self._failed[host(url) if with_host else canonical_url(url)] = True
 
     def _is_gone(self, url: str) -> bool:

@@ -221,7 +221,6 @@ class ItemOrigins(Component):
     # Following an item
 
     def _begin(self, item: Any) -> ItemInHand:
-        """Begin to follow an item in this context."""
         _, page = self._origins.pop(id(item), (None, None))
         begun = ItemInHand(page, _current(), self.neardup.lost)
         _in_hand.set(begun)
@@ -280,7 +279,6 @@ class ItemOrigins(Component):
             logger.warning(message)
 
     def commit(self, claim: Claim, page: Page | None) -> None:
-        """Commit the claim of an item."""
         if page:
             page.adapt(claim)
         self.neardup.later(self._commit, claim, page)
