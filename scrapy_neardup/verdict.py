@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -59,21 +58,6 @@ def named(url: str | None, label: str = "") -> str:
     """Return the name of a document: its URL and, for one of several items of a page, its label."""
     name = url or "an item without URL"
     return f"{name} ({label})" if label else name
-
-
-class Point(NamedTuple):
-    """One check in the comparison of two documents."""
-
-    text: str
-    """The measure and its threshold: "resemblance 0.76, needed 0.43"."""
-    is_met: bool
-    """True if the check was passed."""
-
-
-def in_words(status: str, points: Sequence[Point]) -> str:
-    """Return a decision with its points as a sentence. For a unique document, only failed points are named, if any."""
-    missed = [point for point in points if not point.is_met] if status == "unique" else []
-    return f"{status}: {'; '.join(point.text for point in missed or points)}"
 
 
 def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:

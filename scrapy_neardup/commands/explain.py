@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from operator import attrgetter, ge, le
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 from scrapy.settings import BaseSettings
 
@@ -23,7 +23,7 @@ from ..settings import Config
 from ..signature import Evidence, Signature, Visit
 from ..stats import plural
 from ..store import Store, StoreError
-from ..verdict import Point, in_words, named
+from ..verdict import named
 from . import Moment, answer, fields
 from .look import described
 from .options import is_url, read_document, with_store
@@ -90,7 +90,7 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
         "evidence": link.evidence._asdict() if link.evidence and link.is_copy else None,
         "document": _described(dedup.store, link.signature),
         "others": others,
-        "sentence": in_words("unique", [Point(WHY_APART, False)]) if is_apart else _said(dedup, link),
+        "sentence": f"unique: {WHY_APART}" if is_apart else _said(dedup, link),
     }
 
 
@@ -99,11 +99,11 @@ def _said(dedup: Deduplicator, link: Visit) -> str:
     assert link.signature
     repeats, tokens = link.signature.repeats, link.signature.sketch.tokens
     if not link.is_copy:
-        return in_words("unique", [Point(f"its content was new; copies since then: {repeats}", True)])
+        return f"unique: its content was new; copies since then: {repeats}"
     if link.evidence is None:
-        return in_words("duplicate", [Point("its evidence is unknown", True)])
+        return "duplicate: its evidence is unknown"
     points = _limits(dedup.matcher.rule, link.evidence, tokens, repeated=repeats > 1)  # without this copy itself
-    return in_words("duplicate", [*points, Point(f"found by {link.evidence.detector}", True)])
+    return f"{_sentence('duplicate', [*points])}; found by {link.evidence.detector}"
 
 
 def _explain_items(url: str, items: list[Signature]) -> dict[str, Any]:
@@ -180,12 +180,13 @@ def _compare_held(dedup: Deduplicator, config: Config, *urls: str) -> dict[str, 
     names = [name for run in dedup.store.runs() for name in run.fields]
     held = Document(second.url, title=second.title, label=second.label, fact_names=tuple(dict.fromkeys(names)))
     compared, points = _compared(dedup, first, second, held)
+    sentence = _sentence("unique", points)
     if is_apart:
-        points = [Point(WHY_APART, False)]
+        sentence = f"unique: {WHY_APART}"
     elif all(point.is_met for point in points):
-        points = [Point("the texts are alike; what keeps them apart is in the texts, so compare the files", False)]
+        sentence = "unique: the texts are alike; what keeps them apart is in the texts, so compare the files"
     documents = {url: _described(dedup.store, each) for url, each in zip(urls, signatures, strict=True)}
-    return {**compared, "documents": documents, "sentence": in_words("unique", points)}
+    return {**compared, "documents": documents, "sentence": sentence}
 
 
 def _held(store: Store, url: str) -> Visit:
@@ -209,7 +210,7 @@ def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
     is_copy = all(point.is_met for point in points)
     if is_copy and (reason := _why_apart_on_one_host(dedup, *documents)):
         why = f"; but unique if both are of one host: {reason}{why}"
-    sentence = in_words("duplicate" if is_copy else "unique", points) + why
+    sentence = _sentence("duplicate" if is_copy else "unique", points) + why
     return {**compared, "documents": dict(zip(paths, described, strict=True)), "sentence": sentence}
 
 
@@ -238,6 +239,20 @@ def _beginning(text: str) -> list[str]:
 
 
 # The points that decide
+
+
+class Point(NamedTuple):
+    """One check in the comparison of two documents."""
+
+    text: str
+    """The measure and its threshold: "resemblance 0.76, needed 0.43"."""
+    is_met: bool
+
+
+def _sentence(status: str, points: list[Point]) -> str:
+    """Return a decision with its points as a sentence. For a unique document, only failed points are named, if any."""
+    missed = [point for point in points if not point.is_met] if status == "unique" else []
+    return f"{status}: {'; '.join(point.text for point in missed or points)}"
 
 
 def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:
