@@ -74,12 +74,9 @@ class Deliveries:
 
     def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
         """Return whether any URL returned a document in this run; with `by_own_host`, a URL of its own host."""
-        if document in self._passing:
+        if document in self._passing or self.is_of_run(document.first_seen):
             return True
-        if by_own_host:
-            own = self._seen(document.url, document)
-            return self.is_of_run(max(own, self._seen(_name(document, by_own_host=True), document)))
-        return self.is_of_run(document.first_seen) or self.is_of_run(self.last(document))
+        return self.is_of_run(self.last(document, by_own_host=by_own_host))
 
     def is_of_run(self, seen: float) -> bool:
         """Return whether a visit belongs to this run.
@@ -88,10 +85,10 @@ class Deliveries:
         """
         return seen >= self.started and not self._store.lost[0] < seen < self._store.lost[1]
 
-    def last(self, document: Signature) -> float:
+    def last(self, document: Signature, *, by_own_host: bool = False) -> float:
         """Return the time of the last delivery of a document, in seconds since the epoch; 0 if unknown."""
         own = self._seen(document.url, document)
-        return own if self.is_of_run(own) else max(own, self._seen(_name(document), document))
+        return own if self.is_of_run(own) else max(own, self._seen(_name(document, by_own_host=by_own_host), document))
 
     def is_deserted(self, document: Signature) -> bool:
         """Return whether the last delivery of a document was by another URL than its own."""
@@ -99,10 +96,9 @@ class Deliveries:
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
         """Record the delivery of a document, unless this run has a delivery of it already."""
-        if not self.is_delivered(document):
-            self._record(_name(document), document, self._clock())
-        if by_own_host and not self.is_delivered(document, by_own_host=True):
-            self._record(_name(document, by_own_host=True), document, self._clock())
+        for is_own in {False, by_own_host}:
+            if not self.is_delivered(document, by_own_host=is_own):
+                self._record(_name(document, by_own_host=is_own), document, self._clock())
 
     def _record(self, name: str, document: Signature, seen: float) -> None:
         self._store.record(Visit("", document, False, seen, name=name))
