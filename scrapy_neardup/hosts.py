@@ -45,13 +45,13 @@ class Outcome(IntEnum):
     """The evidence was retracted, for example because the compared text was only the frame of the page."""
 
 
-def judge(*, same_text: bool, duplicate: bool, containment: float, tokens: int) -> Outcome | None:
-    """Return the outcome of a comparison; None if the texts are too short.
+def judge(*, duplicate: bool, containment: float, tokens: int) -> Outcome | None:
+    """Return the outcome of a comparison; None if the texts are too short, or missing.
 
     `duplicate`: whether verification accepts the pair. `containment`: from 0 to 1. `tokens`: the number of tokens
     in the shorter text.
     """
-    if duplicate and (same_text or containment >= CONTAINED):
+    if duplicate and containment >= CONTAINED:
         return Outcome.SAME
     if tokens < SHORT:
         return None
@@ -290,7 +290,7 @@ class Hosts:
             return [], []
         itself = canonical_url(url)
         elsewhere = ((other, site(other)) for other in known if canonical_url(other) != itself)
-        others = dict(islice((each for each in elsewhere if each[1]), MAX_KNOWN)) if own else {}
+        others = dict(islice((each for each in elsewhere if each[1]), MAX_KNOWN))
         twins = [other for other, name in others.items() if name == own]
         for other, name in others.items():
             if name != own:

@@ -340,12 +340,11 @@ class Record:
         if not self.texts and (path := self._short_text()):
             del self.facts[path], self.roles[path]
             self._add_text(path, [self._values[path]])
-        if len(self.texts) > 1:
-            pages = [path for path, texts in self.texts.items() if all(map(is_whole_page, texts))]
-            others = sum(len(text) for path, texts in self.texts.items() if path not in pages for text in texts)
-            for path in pages if others >= WHOLE else ():
-                del self.texts[path]
-                self.roles[path] = "ignored"
+        pages = [path for path, texts in self.texts.items() if all(map(is_whole_page, texts))]
+        others = sum(len(text) for path, texts in self.texts.items() if path not in pages for text in texts)
+        for path in pages if others >= WHOLE else ():
+            del self.texts[path]
+            self.roles[path] = "ignored"
 
     def _ignore_counts(self) -> None:
         """Leave out the places in a list and the counts of visitors that stand beside a text."""

@@ -112,12 +112,12 @@ def test_confidence() -> None:
 
 
 def test_judge() -> None:
-    same = {"same_text": True, "duplicate": True, "containment": 1.0, "tokens": 100}
+    same = {"duplicate": True, "containment": 1.0, "tokens": 100}
     assert judge(**same) is SAME
-    assert judge(**same | {"same_text": False}) is SAME
-    assert judge(**same | {"same_text": False, "containment": 0.97}) is NEAR
-    assert judge(**same | {"same_text": False, "containment": 0.97, "duplicate": False}) is DIFFERENT
-    assert judge(**same | {"same_text": False, "containment": 0.97, "duplicate": False, "tokens": 30}) is None
+    assert judge(**same | {"containment": 0.97}) is NEAR
+    assert judge(**same | {"containment": 0.97, "duplicate": False}) is DIFFERENT
+    assert judge(**same | {"containment": 0.97, "duplicate": False, "tokens": 30}) is None
+    assert judge(**same | {"containment": 0.0, "tokens": 0}) is None  # records without text
 
 
 def test_a_rule_comes_into_force_both_ways() -> None:

@@ -410,9 +410,8 @@ class Matcher:
         if link is None or held is None:
             return None
         found, is_apart = compare(signature.sketch, held.sketch), self.reviews.differ(signature.url, held.url)
-        same_text = not is_apart and _same_text(signature, held)
-        repeats = same_text or (not is_apart and self.rule.accepts(found, repeated=held.repeats > 0))
-        outcome = judge(same_text=same_text, duplicate=repeats, containment=found.containment, tokens=found.tokens)
+        repeats = _same_text(signature, held) or self.rule.accepts(found, repeated=held.repeats > 0)
+        outcome = judge(duplicate=repeats and not is_apart, containment=found.containment, tokens=found.tokens)
         content = int(mmh3.hash64(held.sketch.codes, signed=False)[0])
         first = site(held.url or "") if link.is_copy else ""
         return Finding(outcome, content, first) if outcome is not None else None
