@@ -396,8 +396,7 @@ class Hosts:
                 del self._by_site[name]
 
     def _busiest(self, own: str) -> list[Relation]:
-        known = self._by_site.get(own, [])
-        return known if len(known) <= PER_PAGE else nlargest(PER_PAGE, known, key=_evidence)
+        return nlargest(PER_PAGE, self._by_site.get(own, ()), key=_evidence)
 
 
 def _evidence(relation: Relation) -> tuple[bool, int, float]:
