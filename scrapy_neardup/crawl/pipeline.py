@@ -81,7 +81,7 @@ class Page:
         self.urls = self.all_urls if is_plain(request) else ()  # which alone describe the request
         # A URL that returned a login page, an error page or a temporary redirect may return something else next time.
         is_lasting = all(reason in (301, 308) for reason in self.ticket.redirects(request, "redirect_reasons"))
-        self._loose = self.urls if response.status >= 300 else () if is_lasting else self.urls[1:]
+        self._loose = frozenset(self.urls if response.status >= 300 else () if is_lasting else self.urls[1:])
 
     def has(self, document: Document) -> bool:
         """Return whether a document has the URL of this page, or one that redirected to it."""
@@ -94,16 +94,8 @@ class Page:
         for link in canonical_links(tree.root) if tree else ():
             with suppress(ValueError):  # not a URL
                 claimed.append(response.urljoin(link))
-        return Fetch(
-            urls=self.urls,
-            loose=frozenset(self._loose),
-            tree=tree,
-            claimed=tuple(claimed),
-            place=response.url,
-            gives_one=self.gives_one,
-            body=response.body,
-            encoding=encoding,
-        )
+        fetch = Fetch(self.urls, self._loose, tree, tuple(claimed), place=response.url, gives_one=self.gives_one)
+        return fetch._replace(body=response.body, encoding=encoding)
 
     def adapt(self, claim: Claim) -> None:
         """Change what a claim is about to record of URLs to what is known of the page by now."""
