@@ -90,8 +90,6 @@ class NearDup:
         connect(self.itself, signal=_SHARED, weak=False)  # or nobody may hold it until the last component is made
         for name in ("spider_opened", "spider_closed", "engine_stopped"):
             connect(getattr(self, name), signal=getattr(signals, name))
-        if self.dropped:
-            connect(self.dropped.close, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NearDup:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from itemadapter import ItemAdapter
+from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.extensions.feedexport import FeedExporter
 from scrapy.settings import BaseSettings
@@ -191,6 +192,7 @@ class DroppedFeed:
             why = f": {error!r}" if error.args else ""  # Scrapy has logged the reason for an empty NotConfigured
             allowed = "a feed URI with a scheme in FEED_STORAGES and a file extension in FEED_EXPORTERS"
             raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed{why}; allowed is {allowed}") from error
+        crawler.signals.connect(self.close, signal=signals.spider_closed)
 
     def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
         """Write a dropped item. Items that can't be written are counted, and the first error is logged."""
