@@ -136,7 +136,7 @@ class NearDup:
     async def spider_closed(self, reason: str) -> None:
         self._is_closing = True
         for loop in self._loops:
-            if loop.running:  # an error has ended it
+            if loop.running:  # else an error has ended it
                 loop.stop()
         while self._is_syncing:
             await pause(PAUSE)
