@@ -35,7 +35,7 @@ from store_made import NEW, OF_FORM, Given, fill, signature, url
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store
-from scrapy_neardup.store.redis.backend import RedisBackend
+from scrapy_neardup.store.redis import RedisBackend
 from scrapy_neardup.text.urls import canonical_url
 
 ASKED, FORESEEN = 2000, 20

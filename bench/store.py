@@ -34,7 +34,7 @@ from store_made import NEW, OF_FORM, Given, fill, signature
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.signature import Signature, Visit
-from scrapy_neardup.store.local.stored_index import folder_of
+from scrapy_neardup.store.stored_index import folder_of
 from scrapy_neardup.text.urls import canonical_url
 
 ROUNDS, QUERIES = 5, 1000

@@ -13,10 +13,9 @@ from helpers import asking, detectors, link, signature, text
 
 from scrapy_neardup import Deduplicator, Document, StoreError, row_index
 from scrapy_neardup.signature import Evidence, Visit
-from scrapy_neardup.store import Store, open_store
-from scrapy_neardup.store.local import stored_index
-from scrapy_neardup.store.local.stored_index import folder_of
+from scrapy_neardup.store import Store, open_store, stored_index
 from scrapy_neardup.store.records import spread
+from scrapy_neardup.store.stored_index import folder_of
 
 COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a level of the index each, the last in none
 Files = dict[str, bytes]

@@ -27,8 +27,7 @@ from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError, row_index
 from scrapy_neardup.settings import Config
-from scrapy_neardup.store import compact
-from scrapy_neardup.store.local import stored_index
+from scrapy_neardup.store import compact, stored_index
 from scrapy_neardup.store.records import Key, code, kind_of, load
 from scrapy_neardup.store.verification import Survey, verify
 
@@ -545,7 +544,7 @@ WRITING = """
 import sys, threading
 from test_store_faults import *
 from scrapy_neardup import row_index
-from scrapy_neardup.store.local import stored_index
+from scrapy_neardup.store import stored_index
 row_index.TAIL = stored_index.LEAST = 30
 print("ready", flush=True)
 ended = threading.Event()

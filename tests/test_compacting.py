@@ -150,7 +150,7 @@ CODE = """
 import json, sys
 from scrapy_neardup.store import compact
 from scrapy_neardup import row_index
-from scrapy_neardup.store.local import stored_index
+from scrapy_neardup.store import stored_index
 from scrapy_neardup.store.transfer import import_rows
 
 row_index.TAIL = stored_index.LEAST = 20

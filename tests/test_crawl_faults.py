@@ -17,7 +17,7 @@ from site_server import Page, article, html, put_articles
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.crawl import extension
-from scrapy_neardup.store.local import sqlite
+from scrapy_neardup.store import sqlite
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
 COUNT = 22

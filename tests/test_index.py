@@ -16,7 +16,7 @@ from tiers import some
 from scrapy_neardup import native, row_index
 from scrapy_neardup.fingerprints.hashes import hamming
 from scrapy_neardup.row_index import Asked, Level, Places, RowIndex
-from scrapy_neardup.store.local.stored_index import LevelFiles, read_level
+from scrapy_neardup.store.stored_index import LevelFiles, read_level
 
 # Each has other first bits, which are all that an index keeps of a key.
 KEYS = [1, 2**64 - 1, 1 << 29, 1 << 63, (1 << 63) - 1, *(random.Random(n).getrandbits(64) for n in range(3))]
@@ -237,7 +237,7 @@ def fail(file: Path, why: object) -> None:
 
 
 def test_no_level_is_written_that_is_damaged(files: LevelFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.store.local.stored_index.CHECKED", 0)
+    monkeypatch.setattr("scrapy_neardup.store.stored_index.CHECKED", 0)
     one, two = parts(10, 10)
     path = write(files, one).path
     assert path

@@ -15,7 +15,7 @@ from store_kinds import ROOT, Place, commit, fill_numbered, held, on_disk, on_se
 from tiers import slow
 
 from scrapy_neardup.store import Selection, Store, StoreError, named, open_store, runs
-from scrapy_neardup.store.redis.connection import Server
+from scrapy_neardup.store.server import Server
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tcp_proxy import TcpProxy
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.hosts import Row
 from scrapy_neardup.store import StoreError, open_store
-from scrapy_neardup.store.redis import connection
+from scrapy_neardup.store import server as servers
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -89,8 +89,8 @@ CLOSED_WHILE_HUNG = """
 import sys
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.store.redis import connection
-connection.SECONDS, connection.LEASE = 0.5, 0.5
+from scrapy_neardup.store import server as servers
+servers.SECONDS, servers.LEASE = 0.5, 0.5
 dedup = Deduplicator.open(sys.argv[1])
 dedup.claim(Document("http://a.example/1", "some words " * 50)).commit()
 print("ready", flush=True)
@@ -304,7 +304,7 @@ def test_server_that_takes_nobody_in(options: tuple[str, ...], user: str, advice
 
 @pytest.mark.slow
 def test_server_that_still_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "SECONDS", 5.0)  # it answers slowly meanwhile
+    monkeypatch.setattr(servers, "SECONDS", 5.0)  # it answers slowly meanwhile
     server = Server("--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no")
     try:
         with Deduplicator.open(server.address) as dedup:
@@ -330,7 +330,7 @@ def test_only_so_much_is_queued(durable: Server, monkeypatch: pytest.MonkeyPatch
         store.commit(one)
         store.flush()
         durable.kill()
-        monkeypatch.setattr(connection, "MOST", 2)
+        monkeypatch.setattr(servers, "MOST", 2)
         for number, told in enumerate(["can't be used", "can't be used", "wait for the server"]):
             with pytest.raises(StoreError, match=told):
                 store.record(link(f"http://m.example/{number}", one))

@@ -16,9 +16,9 @@ from sqlitedict import SqliteDict
 from store_kinds import on_disk
 
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.store.local import sqlite as module
-from scrapy_neardup.store.local.database import LOCK_SECONDS, open_database
-from scrapy_neardup.store.local.sqlite import Writer
+from scrapy_neardup.store import sqlite as module
+from scrapy_neardup.store.database import LOCK_SECONDS, open_database
+from scrapy_neardup.store.sqlite import Writer
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 

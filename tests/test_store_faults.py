@@ -25,10 +25,10 @@ from helpers import python, talk, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError, row_index
-from scrapy_neardup.store.local import database, stored_index
-from scrapy_neardup.store.local import sqlite as writing
-from scrapy_neardup.store.local.stored_index import LevelFiles
+from scrapy_neardup.store import database, stored_index
+from scrapy_neardup.store import sqlite as writing
 from scrapy_neardup.store.records import FORMAT, MADE, Key, code, dump, id_of, load
+from scrapy_neardup.store.stored_index import LevelFiles
 
 DETECTORS = ["exact", "simhash"]
 

@@ -19,8 +19,7 @@ from helpers import signature, until
 from store_kinds import Place, commit, fill_numbered, on_disk
 
 from scrapy_neardup import row_index
-from scrapy_neardup.store import StoreError
-from scrapy_neardup.store.local import database, stored_index
+from scrapy_neardup.store import StoreError, database, stored_index
 from scrapy_neardup.store.records import Key, kind_of
 from scrapy_neardup.store.store import BATCH
 

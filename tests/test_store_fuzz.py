@@ -26,10 +26,9 @@ from store_damage import DAMAGES
 from tiers import slow
 
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.store import StoreError, open_store
-from scrapy_neardup.store.local import stored_index
-from scrapy_neardup.store.local.stored_index import read_level
+from scrapy_neardup.store import StoreError, open_store, stored_index
 from scrapy_neardup.store.records import MADE, HostNews, Key, dump, kind_of, load, merged, visit_key
+from scrapy_neardup.store.stored_index import read_level
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
 SOME_OR_ALL = [3, *slow(EXAMPLES)]

@@ -21,17 +21,16 @@ from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, pu
 from tiers import slow
 
 from scrapy_neardup import row_index
-from scrapy_neardup.store import Selection, Store, compact
+from scrapy_neardup.store import Selection, Store, compact, stored_index
 from scrapy_neardup.store.interface import Entry
-from scrapy_neardup.store.local import stored_index
-from scrapy_neardup.store.local.stored_index import LevelFiles
+from scrapy_neardup.store.stored_index import LevelFiles
 from scrapy_neardup.store.verification import verify
 
 TAIL = 20
 PROCESS = f"""
 import os, sys
 from scrapy_neardup import row_index
-from scrapy_neardup.store.local import stored_index
+from scrapy_neardup.store import stored_index
 from store_kinds import *
 row_index.TAIL = stored_index.LEAST = {TAIL}
 place, first, count = Place(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -28,8 +28,8 @@ from scrapy_neardup.fingerprints.record import Sketch
 from scrapy_neardup.hosts import Row
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, open_store
-from scrapy_neardup.store.redis.backend import RedisBackend
-from scrapy_neardup.store.redis.connection import code
+from scrapy_neardup.store.redis import RedisBackend
+from scrapy_neardup.store.server import code
 from scrapy_neardup.text.urls import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
@@ -365,7 +365,7 @@ def shown(link: Visit) -> tuple[object, ...]:
 
 def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
     """Let the tables of an index begin with so few rows that histories have several."""
-    for size in ("row_index.TAIL", "store.local.stored_index.LEAST") if tail else ():
+    for size in ("row_index.TAIL", "store.stored_index.LEAST") if tail else ():
         monkeypatch.setattr(f"scrapy_neardup.{size}", tail)
 
 
@@ -373,9 +373,7 @@ def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_store_answers_as_the_model(kind: str, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.store.store.SHARED_SECONDS", 3600)  # what a kill takes must not hang on it
-    monkeypatch.setattr(
-        "scrapy_neardup.store.local.sqlite.AT_ONCE", 3
-    )  # what is done little by little is seen half done
+    monkeypatch.setattr("scrapy_neardup.store.sqlite.AT_ONCE", 3)  # what is done little by little is seen half done
     set_tail(monkeypatch, KINDS[kind].tail)
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         lambda: Histories(KINDS[kind]),

@@ -18,9 +18,9 @@ from store_model import PAIR
 from scrapy_neardup.hosts import Row
 from scrapy_neardup.row_index import Level
 from scrapy_neardup.store import Store, StoreError
-from scrapy_neardup.store.local.database import RunLock
-from scrapy_neardup.store.local.sqlite import SqliteBackend
-from scrapy_neardup.store.local.stored_index import LevelFiles
+from scrapy_neardup.store.database import RunLock
+from scrapy_neardup.store.sqlite import SqliteBackend
+from scrapy_neardup.store.stored_index import LevelFiles
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from helpers import asking, detectors, link, names, signature, talk
 from tiers import slow
 
 from scrapy_neardup.store import Store, StoreError, compact, open_store
-from scrapy_neardup.store.local.sqlite import SqliteBackend
+from scrapy_neardup.store.sqlite import SqliteBackend
 from scrapy_neardup.store.transfer import export_rows
 from scrapy_neardup.store.verification import verify
 
@@ -30,7 +30,7 @@ from contextlib import closing
 from helpers import asking, detectors, link, signature
 from scrapy_neardup.store import open_store
 from scrapy_neardup import row_index
-from scrapy_neardup.store.local import stored_index
+from scrapy_neardup.store import stored_index
 row_index.TAIL = stored_index.LEAST = 300
 path, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with closing(open_store(path, detectors())) as store:

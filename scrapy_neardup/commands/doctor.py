@@ -22,7 +22,7 @@ from ..detectors import build_detectors
 from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Store, StoreError, check_kind, is_server, named, open_store
-from ..store.local.database import check_file
+from ..store.database import check_file
 from . import answer, fields
 from .look import died
 

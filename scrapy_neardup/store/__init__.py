@@ -8,7 +8,7 @@ from types import ModuleType
 
 from ..detectors import Detector
 from .interface import Backend, Selection, StoreError
-from .local.memory import MemoryBackend
+from .memory import MemoryBackend
 from .store import Store
 
 __all__ = ["Selection", "Store", "StoreError", "check_kind", "compact", "open_store"]
@@ -62,7 +62,7 @@ def open_backend(address: str, namespace: str, *, writes: bool) -> Backend:
     if is_server(address):
         backend: Backend = server_module(address).RedisBackend(address, namespace, writes=writes)
         return backend
-    from .local.sqlite import SqliteBackend
+    from .sqlite import SqliteBackend
 
     return SqliteBackend(address, namespace=namespace, writes=writes)
 
@@ -70,16 +70,16 @@ def open_backend(address: str, namespace: str, *, writes: bool) -> Backend:
 def server_module(address: str) -> ModuleType:
     """Return the module of the back end on a server. Raise StoreError if the client library is not installed."""
     try:
-        from .redis import backend
+        from . import redis
     except ImportError:
         advice = "needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
         raise StoreError(f"store {named(address)!r} {advice}") from None
-    return backend
+    return redis
 
 
 def compact(address: str) -> None:
     """Give unused space of a file back to the system. Other processes may use the store meanwhile."""
     if not is_server(address):
-        from .local.sqlite import compact_file
+        from .sqlite import compact_file
 
         compact_file(address)

@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from . import is_server, named, open_backend, records, server_module
+from . import database, is_server, named, open_backend, records, server_module
 from .interface import Entry, StoreError
-from .local import database
-from .local.stored_index import LevelFiles, fits, folder_of
 from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError, Key
+from .stored_index import LevelFiles, fits, folder_of
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
@@ -235,7 +234,7 @@ def _rows_of_server(backend: Any) -> Iterator[tuple[Key, Any]]:
 
 def _lacking(backend: Any, rows: Iterable[tuple[Key, Any]]) -> list[Key]:
     """Return the keys of documents and visits that are missing in at least one of their lists in the index."""
-    from .redis.backend import located
+    from .redis import located
 
     known = [row for row in rows if records.kind_of(row[0]) in (DOCUMENT, VISIT) and not isinstance(row[1], Exception)]
     asked = (["lacks", *located(Entry(key, record, *records.postings(record)))] for key, record in known)

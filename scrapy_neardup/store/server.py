@@ -30,9 +30,9 @@ from redis.connection import parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from .. import named, records
-from ..interface import StoreError
-from ..records import DAMAGE
+from . import named, records
+from .interface import StoreError
+from .records import DAMAGE
 
 VERSION = 5  # the version of the layout of keys and values
 PLACE = 8  # bytes of the place of a document or visit; that of a row with a name is longer

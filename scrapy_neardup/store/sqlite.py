@@ -22,11 +22,11 @@ from weakref import WeakSet
 
 from sqlitedict import SqliteDict
 
-from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import COUNTED, DOCUMENT, Key, Record, bounds, code_of, dump, id_of, is_id
 from . import database
 from .database import LOCK_SECONDS, RunLock, open_database, store_errors
+from .interface import Entry, Found, Question, Row, StoreError
 from .memory import MemoryBackend
+from .records import COUNTED, DOCUMENT, Key, Record, bounds, code_of, dump, id_of, is_id
 from .stored_index import StoredIndex, folder_of, posted, remove
 
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds

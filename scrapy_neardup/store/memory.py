@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from ...row_index import NEWEST, Places, RowIndex, keep_nearest
-from ..interface import Entry, Found, Question, Row
-from ..records import COUNTED, Key, Record, bounds
+from ..row_index import NEWEST, Places, RowIndex, keep_nearest
+from .interface import Entry, Found, Question, Row
+from .records import COUNTED, Key, Record, bounds
 
 
 class MemoryBackend:

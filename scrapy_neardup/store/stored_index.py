@@ -24,11 +24,11 @@ from uuid import uuid4
 import msgpack
 import numpy as np
 
-from ... import row_index
-from ...files import replacing
-from ...fingerprints.record import Head, index_keys
-from ...row_index import Level, Posted, RowIndex, merged_columns
-from ..records import DAMAGE, Key, load, page_keys, visit_keys
+from .. import row_index
+from ..files import replacing
+from ..fingerprints.record import Head, index_keys
+from ..row_index import Level, Posted, RowIndex, merged_columns
+from .records import DAMAGE, Key, load, page_keys, visit_keys
 
 STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of memory
 LEAST = 1 << 13  # the minimum number of rows for a file; fewer rows are indexed anew each time, in 0.1 s

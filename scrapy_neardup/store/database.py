@@ -12,8 +12,8 @@ from urllib.parse import quote, unquote
 
 from filelock import FileLock, Timeout
 
-from ..interface import StoreError
-from ..records import MADE, is_intact, load, merged
+from .interface import StoreError
+from .records import MADE, is_intact, load, merged
 
 TABLE = "neardup"
 LOCK_SECONDS = 30  # seconds to wait for another process

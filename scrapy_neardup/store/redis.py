@@ -28,11 +28,11 @@ from threading import Thread
 from typing import Any
 from urllib.parse import unquote
 
-from ...row_index import flips, most_flips
-from .. import named, records
-from ..interface import Entry, Found, Question, Row, StoreError
-from ..records import DOCUMENT, META, VISIT, Key, bounds, kind_of
-from .connection import PLACE, VERSION, Operation, Server, clients, code, logger, store_errors
+from ..row_index import flips, most_flips
+from . import named, records
+from .interface import Entry, Found, Question, Row, StoreError
+from .records import DOCUMENT, META, VISIT, Key, bounds, kind_of
+from .server import PLACE, VERSION, Operation, Server, clients, code, logger, store_errors
 
 CODE = 4  # bytes of a run's code
 MANY = 255  # the maximum number of rows of a key to read with a lookup

@@ -1,1 +1,0 @@
-"""Back ends on this machine: in memory and in a file."""

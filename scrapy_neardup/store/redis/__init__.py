@@ -1,1 +1,0 @@
-"""The back end on a server with the Redis protocol."""
