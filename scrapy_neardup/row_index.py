@@ -19,7 +19,6 @@ than they are merged.
 
 from __future__ import annotations
 
-import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,7 +26,6 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from operator import itemgetter
-from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -97,7 +95,7 @@ class Index(Protocol[T]):
 
 @dataclass(eq=False)
 class Level:
-    """The sorted entries of the rows with numbers `first` to `last`, in memory or mapped from a file."""
+    """The sorted entries of the rows with numbers `first` to `last`."""
 
     first: int
     last: int
@@ -106,10 +104,6 @@ class Level:
     simhashes: Integers
     """The SimHash in each slot; 0 for a row without SimHash."""
     entries: Integers
-    path: Path | None = None
-    """The file that the level is mapped from."""
-    checksum: int | None = None
-    """The checksum of the arrays in that file."""
 
     def __len__(self) -> int:
         """Return the number of rows, including deleted ones."""
@@ -139,13 +133,6 @@ class Level:
         rarest = (ends - starts).argmin()
         slots = self.entries[starts[rarest] : ends[rarest]] & np.uint64(_SLOTS)
         return row[0] in self.places[slots[slots < len(self)]]
-
-    def is_intact(self) -> bool:
-        """Return whether the arrays have the checksum of the file, if the level is of one."""
-        found = 0
-        for column in (self.places, self.simhashes, self.entries) if self.checksum is not None else ():
-            found = zlib.crc32(column.data, found)
-        return found == (self.checksum or 0)
 
     def find(self, questions: list[Asked], nearest: int) -> list[tuple[int, int, int, int]]:
         """Return hits, the oldest row first: the number of a question, a key or 0, a place, its Hamming distance."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from tiers import some
 from scrapy_neardup import native, row_index
 from scrapy_neardup.fingerprints.hashes import hamming
 from scrapy_neardup.row_index import Asked, Level, Places, RowIndex
-from scrapy_neardup.store.stored_index import LevelFiles, read_level
+from scrapy_neardup.store.stored_index import FileLevel, StoredIndex, read_level
 
 # Each has other first bits, which are all that an index keeps of a key.
 KEYS = [1, 2**64 - 1, 1 << 29, 1 << 63, (1 << 63) - 1, *(random.Random(n).getrandbits(64) for n in range(3))]
@@ -207,21 +208,18 @@ def test_of_a_crowd_the_nearest_and_newest_are_looked_at(way: str) -> None:
 # Files
 
 
-def fits(level: Level) -> bool:
-    return True
-
-
 @pytest.fixture
-def files(tmp_path: Path) -> LevelFiles:
-    return LevelFiles(tmp_path / "x")
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredIndex:
+    monkeypatch.setattr(StoredIndex, "_fits", lambda *_: True)
+    return StoredIndex(sqlite3.connect(":memory:"), str(tmp_path / "x"), "x", writes=True)
 
 
-def read(files: LevelFiles) -> list[tuple[int, int]]:
+def read(files: StoredIndex) -> list[tuple[int, int]]:
     """Return the ranges of the levels that fit, and remove all other files."""
-    return [(level.first, level.last) for level in files.read(fits, lambda file, _: file.unlink())]
+    return [(level.first, level.last) for level in files.read(lambda file, _: file.unlink())]
 
 
-def write(files: LevelFiles, *levels: Level) -> Level:
+def write(files: StoredIndex, *levels: Level) -> FileLevel:
     return files.write(levels)
 
 
@@ -236,16 +234,15 @@ def fail(file: Path, why: object) -> None:
     raise AssertionError(f"{file}: {why}")
 
 
-def test_no_level_is_written_that_is_damaged(files: LevelFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_level_is_written_that_is_damaged(files: StoredIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.store.stored_index.CHECKED", 0)
     one, two = parts(10, 10)
     path = write(files, one).path
-    assert path
     change(path, lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
-    [level] = files.read(fits, fail)  # a large file is not checked when it is opened
+    [level] = files.read(fail)  # a large file is not checked when it is opened
     with pytest.raises(ValueError, match="is damaged"):
         write(files, level, two)
-    assert not files.ranges()
+    assert not files.files()
 
 
 def change(path: Path, how: Callable[[bytes], bytes]) -> None:
@@ -254,18 +251,18 @@ def change(path: Path, how: Callable[[bytes], bytes]) -> None:
     path.write_bytes(how(data))
 
 
-def test_every_bit_counts(files: LevelFiles) -> None:
+def test_every_bit_counts(files: StoredIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     [level] = parts(3)
     path = write(files, level).path
-    assert path
     data = path.read_bytes()
     for bit in range(8 * len(data)):
         changed = bytearray(data)
         changed[bit // 8] ^= 1 << bit % 8
         path.write_bytes(bytes(changed))
-        with pytest.raises(ValueError, match=r"damaged|version"):
-            read_level(path, check=True)
+        with pytest.raises(ValueError, match="damaged"):
+            read_level(path, 1, 3)
+    monkeypatch.setattr("scrapy_neardup.store.stored_index.CHECKED", 0)
     for size in range(len(data)):
         path.write_bytes(data[:size])
-        with pytest.raises(ValueError, match=r"damaged|version"):
-            read_level(path, check=False)
+        with pytest.raises(ValueError, match=r"damaged|size|empty|unpack"):
+            read_level(path, 1, 3)

@@ -20,7 +20,7 @@ from scrapy_neardup.row_index import Level
 from scrapy_neardup.store import Store, StoreError
 from scrapy_neardup.store.database import RunLock
 from scrapy_neardup.store.sqlite import SqliteBackend
-from scrapy_neardup.store.stored_index import LevelFiles
+from scrapy_neardup.store.stored_index import StoredIndex
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
-            LevelFiles(tmp_path).write([level])
+            StoredIndex(sqlite3.connect(":memory:"), str(tmp_path / "x"), "x", writes=True).write([level])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert list(tmp_path.iterdir()) == []
+    assert [*tmp_path.rglob("*.*")] == [tmp_path / "x.index"]

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -21,7 +20,7 @@ import numpy as np
 from . import database, is_server, named, open_backend, records, server_module
 from .interface import Entry, StoreError
 from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError, Key
-from .stored_index import LevelFiles, fits, folder_of
+from .stored_index import StoredIndex
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
@@ -170,7 +169,7 @@ def _verify_index(path: str, table: str, db: sqlite3.Connection, survey: Survey)
         what = f"file {str(file)!r} of the index can't be read: {why}"
         survey.note(what, "until a crawl rebuilds it, the store opens more slowly", harmless=True)
 
-    levels = LevelFiles(folder_of(path, table)).read(partial(fits, db, table), refuse)
+    levels = StoredIndex(db, path, table, writes=False).read(refuse)
     for level in levels:
         if not level.is_intact():  # a large one, which is not checked as it is read
             refuse(level.path, "its checksum does not match")
