@@ -223,7 +223,7 @@ class Deduplicator:
         try:
             self.store.intend(signature)
             while not is_held and (match := self.matcher.best(document, signature)) is None:
-                is_held = self.store.enter(signature)
+                is_held = self.store.add(signature)
         finally:
             if not is_held:
                 self.store.leave(signature)

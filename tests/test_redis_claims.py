@@ -126,9 +126,9 @@ def test_document_that_came_in_between_is_found(place: Place) -> None:
         one.intend(mine)
         assert [s.url for _, s in one.find(mine)] == [held.url]
         commit(other, newer := signature("newer", exact=7, simhash=0xFF0000))
-        assert not one.enter(mine)
+        assert not one.add(mine)
         assert newer.url in [s.url for _, s in one.find(mine)]
-        assert one.enter(mine)
+        assert one.add(mine)
         settle(one)
         assert len(one) == 3
 

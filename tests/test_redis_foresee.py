@@ -151,8 +151,8 @@ def test_run_that_is_begun_anew_when_a_document_is_looked_for_again(server: Serv
         store.foresee([late, last])
         store.intend(late)
         assert names(s for _, s in store.find(late)) == ["old"]
-        assert store.enter(late)
+        assert store.add(late)
         take_for_dead(server, store)
         store.intend(last)
         assert not list(store.find(last))
-        assert store.enter(last)
+        assert store.add(last)

@@ -1,9 +1,9 @@
 """Find, hold, commit and forget documents and visits in a store (`Store`), on top of a back end.
 
-A document is *pending* from `add` or `enter` until it is committed or withdrawn. Lookups find pending and committed
-documents. A committed document is a row that never changes. Its key begins with the code of the run that added it, so
-two processes never choose the same key, and writing a row twice changes nothing. What a URL returned last is a row with
-the hash of the URL as its key, which is written in place.
+A document is *pending* from `add` until it is committed or withdrawn. Lookups find pending and committed documents. A
+committed document is a row that never changes. Its key begins with the code of the run that added it, so two processes
+never choose the same key, and writing a row twice changes nothing. What a URL returned last is a row with the hash of
+the URL as its key, which is written in place.
 
 If two processes claim copies at the same time on a server, one finds the other's document:
 
@@ -88,8 +88,8 @@ class Store:
         self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process; see `_is_gone`
         self._elsewhere: WeakSet[Signature] = WeakSet()  # pending elsewhere when they were last found
         self._samples: Counter[str] = Counter()  # the number of samples by host that this process made
-        self._intended: dict[Signature, Entry] = {}
-        self._seen = b""
+        self._intended: Signature | None = None
+        self._seen = b""  # what the back end told of the last lookup of the intended document
         self._foreseen: dict[Signature, Found] = {}
         try:
             self._begin(run, writer)
@@ -135,21 +135,21 @@ class Store:
         return {signatures[place]: asked[place] for place in apart}
 
     def intend(self, signature: Signature) -> None:
-        """Set the intended document. A server holds it during its lookup if none of its fingerprints is known."""
-        if self.is_remote:
-            self._intended = {signature: self.entry(signature)}
+        """Set the document that is to be held. A server holds it during its lookup if none of its keys is known."""
+        self._intended, self._seen = signature, b""
 
     def find(self, signature: Signature) -> Iterable[tuple[str, Signature]]:
         """Return each candidate as a pair of detector name and document, in the order of the detectors."""
-        found = self._foreseen.pop(signature, None)
+        found, is_intended = self._foreseen.pop(signature, None), signature is self._intended
         if found is None:
             if not self.is_remote:  # a server finds the rows of all processes
                 self.catch_up()
-            [found] = self._ask({signature: self.lookup.question(signature)}, [self._intended.get(signature)])
-        if entry := self._intended.get(signature):
+            entry = self.entry(signature) if is_intended and self.is_remote else None
+            [found] = self._ask({signature: self.lookup.question(signature)}, [entry])
+        if is_intended:
             self._seen = found.seen
             if found.is_held:
-                self._keep_pending(signature, entry)
+                self._keep_pending(signature)
         if not (found.rows or found.near or self.lookup.own):  # as of most documents
             return ()
         return self._candidates(signature, found)
@@ -163,7 +163,7 @@ class Store:
 
     def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
         """Yield the candidates among rows: for a mere look, none that are pending elsewhere on a server."""
-        is_look = self.is_remote and signature not in self._intended
+        is_look = self.is_remote and signature is not self._intended
         for name in self.lookup.names:
             if index := self.lookup.own.get(name):
                 documents = self._still_held(index.find(signature.fingerprints.get(name, ())))
@@ -178,20 +178,28 @@ class Store:
         by_id = {each.id: each for each in documents}
         return list({row.key: by_id[cast(int, row.key)] for row in self.backend.get(by_id)}.values()) if by_id else []
 
-    def enter(self, signature: Signature) -> bool:
-        """Hold a document. Return False if newer candidates may exist, so that the lookup must be repeated first."""
-        if not (entry := self._intended.get(signature)):
-            self.add(signature)
-        elif signature not in self.pending:
-            if not self.backend.hold(entry, self._seen):
+    def add(self, signature: Signature) -> bool:
+        """Hold a document as pending. Return False if newer candidates of an intended one may exist, so that its lookup
+        must be repeated first."""
+        if signature not in self.pending:
+            if not self.backend.hold(self.entry(signature), self._seen if signature is self._intended else b""):
                 return False
-            self._keep_pending(signature, entry)
-        self._intended.clear()
+            self._keep_pending(signature)
+        if self.lookup.own:  # last, since it does not find itself
+            self.lookup.enter(signature)
+        self._intended = None
         return True
+
+    def _keep_pending(self, signature: Signature) -> None:
+        """Add a document to `pending`. The back end must already hold it."""
+        self.pending[signature] = self.entry(signature)
+        signature.count = self.urls.count
+        if self.run:  # else its row stays in memory
+            self._held[signature.id] = signature
 
     def leave(self, signature: Signature) -> None:
         """Cancel the claim on a document that turned out to be a copy."""
-        self._intended.clear()
+        self._intended = None
         if signature in self.pending:
             self.withdraw(signature)
 
@@ -210,21 +218,6 @@ class Store:
         """Return the entry that stores a document in the back end. If the document has no id, set a new one."""
         signature.id = signature.id or self.session.next_id()
         return Entry(signature.id, signature, *records.postings(signature))
-
-    def add(self, signature: Signature) -> None:
-        """Hold a new document as pending, without looking for copies."""
-        entry = self.entry(signature)
-        if self.lookup.own:
-            self.lookup.enter(signature)
-        self.backend.hold(entry, b"")
-        self._keep_pending(signature, entry)
-
-    def _keep_pending(self, signature: Signature, entry: Entry) -> None:
-        """Add a document to `pending`. The back end must already hold it."""
-        self.pending[signature] = entry
-        signature.count = self.urls.count
-        if self.run:  # else its row stays in memory
-            self._held[signature.id] = signature
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
