@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..signature import Signature, Visit
 from .interface import Backend, Entry, Question, Row, StoreError
@@ -35,7 +35,7 @@ from .records import (
 if TYPE_CHECKING:
     from .runs import Session
 
-MOST_KNOWN = 4096  # visits to cache
+MOST_KNOWN = 4096  # visits and documents to cache
 AT_ONCE = 500  # visits to read at a time
 FEW = 16  # the maximum number of copies of a document that are counted exactly
 MANY = 1 << 24  # the maximum number of visits of a document or a run
@@ -49,8 +49,8 @@ class Visits:
         self._backend, self._session, self._held = backend, session, held
         self.copies: dict[int, int] = {}
         """A cache of the numbers of copies, by the id of the document."""
-        self._fresh: dict[int, Signature] = {}  # documents by id that were read since the last change
-        self._known: dict[Key, Visit | Row | None] = {}  # visits with their documents by key; rows until they are asked
+        self._known: dict[Key, Any] = {}
+        """A cache by key, of visits with their documents, or rows until they are asked for, and of documents."""
 
     # Reading
 
@@ -69,7 +69,7 @@ class Visits:
         known = self._known[key]
         if isinstance(known, Row):
             self._known[key] = known = self._completed(self._load(known))
-        return known
+        return cast("Visit | None", known)
 
     def _load(self, row: Row) -> Visit:
         return cast(Visit, self._session.load(row))
@@ -80,15 +80,14 @@ class Visits:
     def _complete(self, visits: Iterable[Visit]) -> Iterator[Visit]:
         """Yield visits with their documents, without those whose document is not held any more."""
         some = list(visits)
-        wanted = {visit.target for visit in some if visit.target and visit.target not in self._fresh}
-        read = map(self._held, self._backend.get(wanted) if wanted else ())
-        held = {document.id: document for document in read}
+        wanted = {visit.target for visit in some if visit.target and visit.target not in self._known}
+        held = {row.key: self._held(row) for row in (self._backend.get(wanted) if wanted else ())}
         for visit in some:
             if visit.target is None:
                 yield visit
             elif self._session.has_forgotten(visit.target):
                 continue
-            elif document := held.get(visit.target) or self._fresh.get(visit.target):
+            elif document := held.get(visit.target) or self._known.get(visit.target):
                 url = visit.url or ("" if visit.name else document.url or "")
                 yield _with(visit, url, document, visit.at, visit.before)
 
@@ -162,13 +161,12 @@ class Visits:
 
     def note(self, document: Signature) -> None:
         """Cache a document that was just read, since its visit is often asked for next."""
-        if len(self._fresh) < MOST_KNOWN:
-            self._fresh[document.id] = document
+        if len(self._known) < MOST_KNOWN:
+            self._known[document.id] = document
 
     def clear(self) -> None:
-        """Clear the caches, except that of numbers of copies."""
+        """Clear the cache, except the numbers of copies."""
         self._known.clear()
-        self._fresh.clear()
 
     # Writing
 
@@ -213,7 +211,6 @@ class Visits:
         return known.before if number_of(known.at) > self._session.sealed else _packed(known, known.at, former(known))
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self._fresh.clear()
         for entry in chain(entries, deleted):
             self._known.pop(entry.key, None)
         self._backend.write(entries, deleted)
