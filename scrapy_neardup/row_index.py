@@ -174,8 +174,7 @@ class RowIndex:
         """Set the newest rows, which are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
-        self._first: dict[int, int] = {}  # the first place of each key
-        self._further: dict[int, list[int]] = {}  # its further places, as few keys have some
+        self._places: dict[int, list[int]] = {}  # of each key
         self._simhashes, self._of_simhashes = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
@@ -203,8 +202,8 @@ class RowIndex:
         for at, place, far in self._near_newest(asked):
             found[at].near[place] = far
         for (keys, most, _, _), places in zip(questions, found, strict=True):
-            for key in filter(self._first.__contains__, keys):
-                places.keys[key] = [*places.keys.get(key, ()), self._first[key], *self._further.get(key, ())]
+            for key in filter(self._places.__contains__, keys):
+                places.keys[key] = [*places.keys.get(key, ()), *self._places[key]]
             for key in [key for key, some in places.keys.items() if len(some) > 1]:
                 places.keys[key] = [*dict.fromkeys(places.keys[key])][-most:]
             if len(places.near) > nearest:
@@ -220,8 +219,7 @@ class RowIndex:
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
-        newest = (key in self._first) + len(self._further.get(key, ()))
-        return newest + sum([level.count(key) for level in self.levels])
+        return len(self._places.get(key, ())) + sum([level.count(key) for level in self.levels])
 
     # The newest rows
 
@@ -230,8 +228,7 @@ class RowIndex:
         self._removed.discard(place)
         self._rows.append((place, keys, simhash))
         for key in keys:
-            if self._first.setdefault(key, place) != place:
-                self._further.setdefault(key, []).append(place)
+            self._places.setdefault(key, []).append(place)
         if simhash is not None:
             self._simhashes.append(simhash)
             self._of_simhashes.append(place)

@@ -28,7 +28,7 @@ from scrapy_neardup import Deduplicator, Document, StoreError, row_index
 from scrapy_neardup.store import database, stored_index
 from scrapy_neardup.store import sqlite as writing
 from scrapy_neardup.store.records import FORMAT, MADE, Key, code, dump, id_of, load
-from scrapy_neardup.store.stored_index import LevelFiles
+from scrapy_neardup.store.stored_index import StoredIndex
 
 DETECTORS = ["exact", "simhash"]
 
@@ -447,7 +447,7 @@ def test_index_that_can_not_be_written_stays_in_memory(
 ) -> None:
     monkeypatch.setattr(row_index, "TAIL", 20)
     monkeypatch.setattr(stored_index, "LEAST", rows)
-    monkeypatch.setattr(LevelFiles, "write", full)
+    monkeypatch.setattr(StoredIndex, "write", full)
     fill(path, *range(50))  # of these the next one makes a table at once
     with opened(path) as dedup:
         for number in range(50, 100):
@@ -463,7 +463,7 @@ def test_index_that_can_not_be_written_stays_in_memory(
     assert urls(path) == expected(*range(100))
 
 
-def full(self: LevelFiles, levels: object) -> None:
+def full(self: StoredIndex, levels: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 

@@ -18,7 +18,6 @@ from store_model import PAIR
 from scrapy_neardup.hosts import Row
 from scrapy_neardup.row_index import Level
 from scrapy_neardup.store import Store, StoreError
-from scrapy_neardup.store.database import RunLock
 from scrapy_neardup.store.sqlite import SqliteBackend
 from scrapy_neardup.store.stored_index import StoredIndex
 
@@ -92,14 +91,14 @@ def test_run_that_is_resumed_while_another_ends_it(place: Place, monkeypatch: py
 
 
 def test_two_never_get_the_lock_of_a_run_that_is_let_go(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, third = (RunLock(place.address, "run") for _ in range(3))
-    assert first.acquire()
+    first, second, third = (SqliteBackend(place.address) for _ in range(3))
+    assert first.hold_run("run")
     got: list[bool] = []
-    just_before(monkeypatch, Path, "unlink", lambda: got.append(second.acquire()))
-    first.release()
-    assert [*got, third.acquire()].count(True) == 1
-    for lock in (second, third):
-        lock.release()
+    just_before(monkeypatch, Path, "unlink", lambda: got.append(second.hold_run("run")))
+    first.release_run("run")
+    assert [*got, third.hold_run("run")].count(True) == 1
+    for backend in (first, second, third):
+        backend.close()
 
 
 # Damage

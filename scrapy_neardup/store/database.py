@@ -1,4 +1,4 @@
-"""Open and check the SQLite file of a store, lock its runs, and add advice to errors of SQLite."""
+"""Open and check the SQLite file of a store, and add advice to errors of SQLite."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
-
-from filelock import FileLock, Timeout
 
 from .interface import StoreError
 from .records import MADE, is_intact, load, merged
@@ -183,39 +181,3 @@ def _use_write_ahead_log(db: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > end:
                 raise
             time.sleep(0.01)
-
-
-LOOK_SECONDS = 0.05  # seconds to wait, since another process may hold the lock only to check it
-
-
-class RunLock:
-    """The lock file of one run in a store."""
-
-    def __init__(self, store: str, run: str) -> None:
-        self._lock = FileLock(f"{store}.run-{run}.lock", thread_local=False)
-
-    def acquire(self) -> bool:
-        """Lock the run. Return False if another living process has locked it."""
-        try:
-            self._lock.acquire(timeout=LOOK_SECONDS, poll_interval=LOOK_SECONDS / 10)
-        except Timeout:
-            return False
-        return True
-
-    def is_held(self) -> bool:
-        """Return whether a living process holds the lock. The check creates no file."""
-        if not os.path.exists(self._lock.lock_file):
-            return False
-        try:
-            self._lock.acquire(timeout=0)
-        except (Timeout, PermissionError):
-            return True
-        self._lock.release()
-        return False
-
-    def release(self) -> None:
-        """Release the lock and remove its file."""
-        with suppress(OSError):  # outside POSIX an open file can't be removed
-            # The file is removed first, so that a waiting process notices that it is gone, and starts over.
-            Path(self._lock.lock_file).unlink()
-        self._lock.release()

@@ -7,6 +7,7 @@ their numbers, which are higher than all row numbers known so far.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import queue
@@ -20,10 +21,11 @@ from threading import get_ident
 from typing import Any, ClassVar, TypeAlias, cast
 from weakref import WeakSet
 
+from filelock import BaseFileLock, FileLock, Timeout
 from sqlitedict import SqliteDict
 
 from . import database
-from .database import LOCK_SECONDS, RunLock, open_database, store_errors
+from .database import LOCK_SECONDS, open_database, store_errors
 from .interface import Entry, Found, Question, Row, StoreError
 from .memory import MemoryBackend
 from .records import COUNTED, DOCUMENT, Key, Record, bounds, code_of, dump, id_of, is_id
@@ -32,6 +34,7 @@ from .stored_index import StoredIndex, folder_of, posted, remove
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
 WRITTEN = 400  # rows in a statement that writes, since SQLite accepts at least 999 parameters
 END = (1 << 63) - 1  # above the number of any row
+LOOK_SECONDS = 0.05  # seconds to wait for a lock, since another process may hold it only to check it
 PATIENCE = 1.0  # seconds between two checks that the thread is alive
 Changes: TypeAlias = Mapping[Key, tuple[Record | None, bool]]
 """By key, the record to write, None to delete the row; and whether the row gets a new number."""
@@ -56,7 +59,7 @@ class SqliteBackend(MemoryBackend):
         self._waiting: dict[Key, bool] = {}
         """The keys of the rows to write next, and whether each gets a new number, so that others read it as new."""
         self._writing: tuple[Future[int], Changes] | None = None
-        self._locks: dict[str, RunLock] = {}
+        self._locks: dict[str, BaseFileLock] = {}
         self.index = StoredIndex(self._db, self.name, self._table, writes=writes)
         self._writer: Writer | None = None
         try:
@@ -75,19 +78,14 @@ class SqliteBackend(MemoryBackend):
 
     def get(self, keys: Iterable[Key]) -> list[Row]:
         wanted = list(keys)
-        rows = [Row(key, record) for key in wanted if (record := self._rows.get(key)) is not None]
+        rows = super().get(wanted)
         stored = [key for key in wanted if key not in self._rows]
-        return rows + [Row(*row) for row in self._select("key, value", stored)]
-
-    def _select(self, columns: str, keys: Sequence[Key]) -> list[Any]:
-        """Return `columns` of the stored rows with these keys."""
-        found: list[Any] = []
         with store_errors(self.name, "read"):
-            for at in range(0, len(keys), AT_ONCE):
-                some = keys[at : at + AT_ONCE]
-                query = f'SELECT {columns} FROM "{self._table}" WHERE key IN ({",".join("?" * len(some))})'
-                found += self._db.execute(query, some)
-        return found
+            for at in range(0, len(stored), AT_ONCE):
+                some = stored[at : at + AT_ONCE]
+                query = f'SELECT key, value FROM "{self._table}" WHERE key IN ({",".join("?" * len(some))})'
+                rows += [Row(*row) for row in self._db.execute(query, some)]
+        return rows
 
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
@@ -141,15 +139,12 @@ class SqliteBackend(MemoryBackend):
         yield from self.get(sorted(unwritten))
 
     def size(self, kind: str) -> int:
-        query = f'SELECT count(*) FROM "{self._table}" WHERE key >= ? AND key < ?'
+        first, end = COUNTED[kind].start, COUNTED[kind].stop
+        own = json.dumps(self._counted(kind))  # the rows in RAM
+        query = f'SELECT count(*) FROM "{self._table}" WHERE key >= ? AND key < ? AND key NOT IN'
         with store_errors(self.name, "read"):
-            self._db.execute("BEGIN")  # both reads see the same rows
-            try:
-                [stored] = self._db.execute(query, (COUNTED[kind].start, COUNTED[kind].stop)).fetchone()
-                waiting = self._select("key", self._counted(kind))
-            finally:
-                self._db.execute("COMMIT")
-        return super().size(kind) + int(stored) - len(waiting)
+            [stored] = self._db.execute(f"{query} (SELECT value FROM json_each(?))", (first, end, own)).fetchone()
+        return super().size(kind) + int(stored)
 
     def writers(self) -> set[int]:
         found, least = set(), 0
@@ -245,16 +240,32 @@ class SqliteBackend(MemoryBackend):
     # Runs
 
     def hold_run(self, run: str) -> bool:
-        lock = RunLock(self.name, run)
-        if run not in self._locks and lock.acquire():
-            self._locks[run] = lock
+        if run not in self._locks:
+            lock = self._lock(run)
+            with suppress(Timeout):
+                lock.acquire(timeout=LOOK_SECONDS, poll_interval=LOOK_SECONDS / 10)
+                self._locks[run] = lock
         return run in self._locks
 
+    def _lock(self, run: str) -> BaseFileLock:
+        return FileLock(f"{self.name}.run-{run}.lock", thread_local=False)
+
     def is_held(self, run: str) -> bool:
-        return run in self._locks or RunLock(self.name, run).is_held()
+        lock = self._lock(run)
+        if run in self._locks or not os.path.exists(lock.lock_file):  # a mere look creates no file
+            return run in self._locks
+        try:
+            lock.acquire(timeout=0)
+        except (Timeout, PermissionError):
+            return True
+        lock.release()
+        return False
 
     def release_run(self, run: str) -> None:
         if lock := self._locks.pop(run, None):
+            with suppress(OSError):  # outside POSIX an open file can't be removed
+                # The file is removed first, so that a waiting process notices that it is gone, and starts over.
+                Path(lock.lock_file).unlink()
             lock.release()
 
     # The store as a whole
