@@ -17,7 +17,7 @@ from scrapy_neardup.fingerprints.hashes import MULTIPLIER, mix
 from scrapy_neardup.fingerprints.record import Sketch, encode
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Store
-from scrapy_neardup.store.interface import Entry
+from scrapy_neardup.store.backend import Entry
 from scrapy_neardup.store.records import Key, Record, postings, visit_key
 
 Numbers = npt.NDArray[np.uint64]

@@ -10,7 +10,7 @@ from scrapy_neardup.fingerprints.record import Sketch
 from scrapy_neardup.hosts import Row
 from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Selection
-from scrapy_neardup.store.interface import Forgotten
+from scrapy_neardup.store.backend import Forgotten
 
 DISTANCE = 3  # of SimHashes that are found
 NEAR = 1  # of the fingerprints of a detector with an index of its own

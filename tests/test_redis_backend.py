@@ -14,7 +14,7 @@ from tcp_proxy import TcpProxy
 from test_backends import claim, document, find, id_at, key_of, keys_of, near, of
 
 from scrapy_neardup.store import server as servers
-from scrapy_neardup.store.interface import Entry, StoreError
+from scrapy_neardup.store.backend import Entry, StoreError
 from scrapy_neardup.store.records import Run
 from scrapy_neardup.store.redis import RedisBackend
 from scrapy_neardup.store.server import Server as Namespace

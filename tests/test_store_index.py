@@ -20,7 +20,7 @@ from tiers import slow
 
 from scrapy_neardup import row_index
 from scrapy_neardup.store import Selection, Store, compact, stored_index
-from scrapy_neardup.store.interface import Entry
+from scrapy_neardup.store.backend import Entry
 from scrapy_neardup.store.stored_index import FileLevel, StoredIndex
 from scrapy_neardup.store.verification import verify
 

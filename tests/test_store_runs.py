@@ -16,7 +16,7 @@ from store_kinds import ROOT, URL, Place, commit, held, on_disk, wait_for
 
 from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import Selection, StoreError
-from scrapy_neardup.store.interface import Entry
+from scrapy_neardup.store.backend import Entry
 from scrapy_neardup.store.records import code, postings, visit_key
 
 MIRROR = "http://mirror.example/"

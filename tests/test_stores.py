@@ -17,7 +17,7 @@ from scrapy_neardup.detectors import Exact
 from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Selection, Store, StoreError, open_store
 from scrapy_neardup.store import store as store_module
-from scrapy_neardup.store.memory import MemoryBackend
+from scrapy_neardup.store.backend import MemoryBackend
 from scrapy_neardup.store.records import index_key
 
 

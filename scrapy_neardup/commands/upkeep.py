@@ -19,7 +19,7 @@ from ..matching.reviews import DIFFERENT, SAME, Reviews, reviews_folder
 from ..settings import Config, ConfigError
 from ..stats import plural
 from ..store import Selection, Store, StoreError, compact, open_store
-from ..store.interface import Forgotten
+from ..store.backend import Forgotten
 from ..store.transfer import export_rows, import_rows
 from ..text.urls import canonical_url
 from . import answer, shown

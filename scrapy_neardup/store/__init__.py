@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from ..detectors import Detector
-from .interface import Backend, Selection, StoreError
-from .memory import MemoryBackend
+from .backend import Backend, MemoryBackend, Selection, StoreError
 from .store import Store
 
 __all__ = ["Selection", "Store", "StoreError", "check_kind", "compact", "open_store"]

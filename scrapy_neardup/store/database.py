@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from .interface import StoreError
+from .backend import StoreError
 from .records import MADE, is_intact, load, merged
 
 TABLE = "neardup"

@@ -30,7 +30,7 @@ from urllib.parse import unquote
 
 from ..row_index import flips, most_flips
 from . import named, records
-from .interface import Entry, Found, Question, Row, StoreError
+from .backend import Entry, Found, Question, Row, StoreError
 from .records import DOCUMENT, META, VISIT, Key, bounds, kind_of
 from .server import PLACE, VERSION, Operation, Server, clients, code, logger, store_errors
 

@@ -18,7 +18,7 @@ from ..signature import Signature, Visit
 from ..text import tokens
 from ..text.urls import canonical_url, host, named_site, site
 from . import records
-from .interface import Backend, Entry, Forgotten, Row, Selection, StoreError
+from .backend import Backend, Entry, Forgotten, Row, Selection, StoreError
 from .records import DOCUMENT, HOST, MADE, RUN, HostNews, Record, Run
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from . import named, records
-from .interface import StoreError
+from .backend import StoreError
 from .records import DAMAGE
 
 VERSION = 5  # the version of the layout of keys and values

@@ -25,9 +25,8 @@ from filelock import BaseFileLock, FileLock, Timeout
 from sqlitedict import SqliteDict
 
 from . import database
+from .backend import Entry, Found, MemoryBackend, Question, Row, StoreError
 from .database import LOCK_SECONDS, open_database, store_errors
-from .interface import Entry, Found, Question, Row, StoreError
-from .memory import MemoryBackend
 from .records import COUNTED, DOCUMENT, Key, Record, bounds, code_of, dump, id_of, is_id
 from .stored_index import StoredIndex, folder_of, posted, remove
 

@@ -36,7 +36,7 @@ from ..row_index import sharing
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
 from . import records
-from .interface import Backend, Entry, Forgotten, Found, Lookup, Question, Row, Selection, StoreError
+from .backend import Backend, Entry, Forgotten, Found, Lookup, Question, Row, Selection, StoreError
 from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Run
 from .runs import Session, end, forget
 from .visits import MANY, Visits

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, cast
 
 from ..signature import Signature, Visit
 from . import open_backend, records
-from .interface import Entry
+from .backend import Entry
 from .records import DAMAGE, DOCUMENT, FIELDS, HOST, RUN, VISIT, Key, Record, Run
 from .store import Store
 

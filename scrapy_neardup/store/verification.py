@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import database, is_server, named, open_backend, records, server_module
-from .interface import Entry, StoreError
+from .backend import Entry, StoreError
 from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError, Key
 from .stored_index import StoredIndex
 

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from ..signature import Signature, Visit
-from .interface import Backend, Entry, Question, Row, StoreError
+from .backend import Backend, Entry, Question, Row, StoreError
 from .records import (
     DOCUMENT,
     VISIT,
