@@ -20,7 +20,7 @@ than they are merged.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -163,7 +163,9 @@ class Places(NamedTuple):
 class RowIndex:
     """An index that finds rows by key or SimHash."""
 
-    def __init__(self) -> None:
+    def __init__(self, unwritten: Container[object] = ()) -> None:
+        """`unwritten` has the places of rows that have no number yet."""
+        self._unwritten = unwritten
         self.levels: list[Level] = []
         """Levels in ascending order of row numbers, without gaps between them."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-index")
@@ -199,9 +201,10 @@ class RowIndex:
                     found[at].keys.setdefault(key, []).append(place)
                 else:
                     found[at].near[place] = far
-        for at, place, far in self._near_newest(asked):
-            found[at].near[place] = far
-        for (keys, most, _, _), places in zip(questions, found, strict=True):
+        near = native.compiled.near if native.compiled else _near
+        for (keys, most, simhash, distance), places in zip(questions, found, strict=True):
+            for row, far in () if simhash is None else near(self._simhashes, simhash, distance):
+                places.near[self._of_simhashes[row]] = far
             for key in filter(self._places.__contains__, keys):
                 places.keys[key] = [*places.keys.get(key, ()), *self._places[key]]
             for key in [key for key, some in places.keys.items() if len(some) > 1]:
@@ -209,13 +212,6 @@ class RowIndex:
             if len(places.near) > nearest:
                 keep_nearest(places.near, nearest)
         return found
-
-    def _near_newest(self, questions: list[Asked]) -> Iterator[tuple[int, int, int]]:
-        """Yield hits among the rows outside the levels: the number of a question, a place, its Hamming distance."""
-        near = native.compiled.near if native.compiled else _near
-        for at, (_, _, simhash, distance) in enumerate(questions):
-            for row, far in () if simhash is None else near(self._simhashes, simhash, distance):
-                yield at, self._of_simhashes[row], far
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
@@ -244,28 +240,27 @@ class RowIndex:
 
     # Levels
 
-    def grow(self, last: int, unwritten: Callable[[], Iterable[int]] = tuple, *, wait: bool = True) -> None:
+    def grow(self, last: int, *, wait: bool = True) -> None:
         """If `TAIL` rows up to number `last` are in no level, make a level of them. Start a merge if that is due.
 
-        `unwritten` returns the places of rows that have no number yet. With `wait`, the merge before ends first, so
-        that answers do not depend on the time.
+        With `wait`, the merge before ends first, so that answers do not depend on the time.
         """
         if last - self.last >= TAIL:
             self.adopt(wait=wait)
-            self.seal(last, {*unwritten()})
+            self.seal(last)
             if not self._merging:
                 self._start_merge(due(self._mergeable(), RATIO, MERGED))
 
-    def seal(self, last: int, unwritten: Collection[int] = ()) -> None:
+    def seal(self, last: int) -> None:
         """Make a level of the newest rows, which have numbers up to `last`. Keep those that are unwritten out of it."""
         newest, rows = self._kept(), dict[int, Posted]()
         for place, keys, simhash in newest:
             if place in rows:
                 keys, simhash = rows[place][1] + keys, rows[place][2] if simhash is None else simhash
-            if place not in unwritten:
+            if place not in self._unwritten:
                 rows[place] = place, keys, simhash
         self.levels.append(Level.of(self.last + 1, last, [*rows.values()]))
-        self._restart(row for row in newest if row[0] in unwritten)
+        self._restart(row for row in newest if row[0] in self._unwritten)
 
     def _start_merge(self, levels: Sequence[Level]) -> None:
         """Start to merge levels, if any. No other merge may be running."""

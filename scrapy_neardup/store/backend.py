@@ -219,7 +219,8 @@ class MemoryBackend:
         """
         if not places.keys and not places.near:
             return Found()
-        rows = self._at({place for found in (*places.keys.values(), places.near) for place in found})
+        found_at = {place for found in (*places.keys.values(), places.near) for place in found}
+        rows = {cast(int, row.key): row for row in self.get(found_at)}
         keys = {key: [rows[place] for place in found if place in rows] for key, found in places.keys.items()}
         near = {place: far for place, far in places.near.items() if place in rows}
         most, is_short = question.most, len(near) < NEWEST and len(places.near) == times * NEWEST
@@ -229,10 +230,6 @@ class MemoryBackend:
             return self._found(question, self.index.find([wider], times * NEWEST)[0], times)
         keep_nearest(near, NEWEST)
         return Found({key: found[-most:] for key, found in keys.items()}, [rows[place] for place in near])
-
-    def _at(self, places: Iterable[int]) -> dict[int, Row]:
-        """Return the existing rows at these places, as a dictionary by place."""
-        return {cast(int, row.key): row for row in self.get(places)}
 
     def size(self, kind: str) -> int:
         return sum(self._rows[key] is not None and key not in self._pending for key in self._counted(kind))

@@ -59,7 +59,7 @@ class SqliteBackend(MemoryBackend):
         """The keys of the rows to write next, and whether each gets a new number, so that others read it as new."""
         self._writing: tuple[Future[int], Changes] | None = None
         self._locks: dict[str, BaseFileLock] = {}
-        self.index = StoredIndex(self._db, self.name, self._table, writes=writes)
+        self.index = StoredIndex(self._db, self.name, self._table, self._rows, writes=writes)
         self._writer: Writer | None = None
         try:
             self._writer = Writer(self.name, self._table) if writes else None
@@ -210,8 +210,7 @@ class SqliteBackend(MemoryBackend):
             rows, more = self._read_news()
             self.version = self.version if more else version
             if not (more or self._writing):  # the index has all rows that have a number
-                kept = self._rows
-                self.index.grow(self._known, lambda: (key for key in kept if isinstance(key, int)), wait=False)
+                self.index.grow(self._known, wait=False)
         return rows, more
 
     def _read_news(self) -> tuple[list[Row], bool]:

@@ -12,7 +12,7 @@ import re
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -49,8 +49,10 @@ def folder_of(path: str, table: str = "") -> Path:
 class StoredIndex(RowIndex):
     """The index of a table. Its files are in a folder of their own."""
 
-    def __init__(self, db: sqlite3.Connection, path: str, table: str, *, writes: bool) -> None:
-        super().__init__()
+    def __init__(
+        self, db: sqlite3.Connection, path: str, table: str, unwritten: Container[object] = (), *, writes: bool
+    ) -> None:
+        super().__init__(unwritten)
         self._db = db
         self._path = path
         self._table = table
@@ -75,11 +77,12 @@ class StoredIndex(RowIndex):
             remove(file)
 
     def _level_of_rows(self, last: int) -> Level:
-        """Build a level of the rows after the levels, with at most `STEP` numbers up to `last`."""
-        end = min(last, self.last + STEP)
-        query = f'SELECT key, value FROM "{self._table}" WHERE number > ? AND number <= ? ORDER BY number'
-        rows = [known for row in self._db.execute(query, (self.last, end)) if (known := posted(*row))]
-        return Level.of(self.last + 1, end, rows)
+        """Build a level of the rows after the levels, up to number `last` or of `STEP` rows."""
+        query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number <= ? ORDER BY number LIMIT'
+        stored = self._db.execute(f"{query} {STEP}", (self.last, last))
+        rows = [(number, posted(key, value)) for number, key, value in stored]
+        end = rows[-1][0] if len(rows) == STEP else last
+        return Level.of(self.last + 1, end, [known for _, known in rows if known])
 
     def _merge_now(self, levels: Sequence[Level]) -> None:
         self._start_merge(levels)
