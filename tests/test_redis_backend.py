@@ -185,11 +185,11 @@ def test_documents_are_told_to_who_asked(server: Server, open_at: Opens) -> None
     backend.write([document(1, 11)])
     backend.flush(wait=True)
     with closing(RedisBackend(server.address, "", writes=True)) as hearing:
-        hearing.hears_documents = True
         backend.write([document(2, 12)])
         backend.flush(wait=True)
-        assert keys_of(hearing.news()[0]) == [id_at(2)]
         assert hearing.news() == ([], False)
+        assert keys_of(hearing.news(documents=True)[0]) == [id_at(2)]
+        assert hearing.news(documents=True) == ([], False)
 
 
 def test_news_that_could_not_be_read_are_read_later(

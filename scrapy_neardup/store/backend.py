@@ -102,8 +102,6 @@ class Backend(Protocol):
     """True if the back end is a server. Other processes see this process's pending documents only on a server."""
     version: int
     """Changes when `news` has read all that others wrote. On a server, rows may change at any time."""
-    hears_documents: bool
-    """True if the news of a server are to include new documents, as those of a file always do."""
 
     def get(self, keys: Iterable[Key]) -> list[Row]:
         """Return the rows that exist under these keys, in any order."""
@@ -151,10 +149,10 @@ class Backend(Protocol):
     def reach(self) -> None:
         """If the server is down, wait some seconds for it to come back."""
 
-    def news(self) -> tuple[list[Row], bool]:
+    def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
         """Return rows that were written since the last call, and whether more remain.
 
-        A server returns only rows of runs and hosts, and of documents if `hears_documents` was set before.
+        A server returns only rows of runs and hosts, and new `documents` if they are asked for.
         """
 
     def hold_run(self, run: str) -> bool:
@@ -180,7 +178,7 @@ class MemoryBackend:
     """A back end with its rows in a dictionary. The rows are lost when the process ends."""
 
     name = "in memory"
-    is_remote = hears_documents = False
+    is_remote = False
     version = 0
 
     def __init__(self) -> None:
@@ -269,7 +267,7 @@ class MemoryBackend:
             self.index.add(cast(int, key), keys, simhash)
         self._rows[key] = record
 
-    def news(self) -> tuple[list[Row], bool]:
+    def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
         return [], False
 
     def hold_run(self, run: str) -> bool:

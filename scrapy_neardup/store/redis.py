@@ -45,7 +45,6 @@ class RedisBackend(Server):
 
     is_remote = True
     version = 0
-    hears_documents = False
 
     def __init__(self, address: str, namespace: str, *, writes: bool) -> None:
         super().__init__(address, namespace)
@@ -200,9 +199,9 @@ class RedisBackend(Server):
         others = b"" if entry.keeps_place else keys.removeprefix(known)
         return ["row", row, keys, simhash, records.dump(entry.key, entry.record), others]
 
-    def news(self) -> tuple[list[Row], bool]:
+    def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
         with store_errors(self.name):
-            streams = ("news", "added") if self.hears_documents else ("news",)
+            streams = ("news", "added") if documents else ("news",)
             later = [[self.key(each), b"(" + self._heard[each], "+", "COUNT", NEWS] for each in streams]
             told = self.run(*(["call", "XRANGE", *each] for each in later))
             news = dict.fromkeys(place for each in told for _, (_, place) in each)

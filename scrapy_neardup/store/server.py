@@ -245,7 +245,7 @@ class Server:
 
     def _take_again(self) -> None:
         """Renew lost leases of the runs, and queue what the server may have lost with them."""
-        answers = self._exchanged((), [self._taking(run, LEASE) for run in self.runs], ())[2]
+        answers = self._exchanged((), [self._taking(run, LEASE) for run in [*self.runs]], ())[2]
         if 0 in _checked(answers):
             why = f"since its lease of {LEASE:.0f} seconds expired"
             raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
@@ -287,15 +287,14 @@ class Server:
     def hold_run(self, run: str) -> bool:
         if self.run(self._taking(run, LEASE)) == [0]:
             return False
-        self.runs = {**self.runs, run: code(run)}  # a new one, since the thread may be iterating over the old one
+        self.runs[run] = code(run)
         return True
 
     def is_held(self, run: str) -> bool:
         return bool(self.run(["call", "EXISTS", self.key("lease.", code(run))])[0])
 
     def release_run(self, run: str) -> None:
-        if run in self.runs:
-            self.runs = {each: code for each, code in self.runs.items() if each != run}
+        if self.runs.pop(run, None):
             self.run(self._taking(run, 0))
 
     def keep(self) -> None:
@@ -306,7 +305,7 @@ class Server:
                 self._wakes.clear()
                 self._closed.wait(pauses.compute(self._failures) if self._away else SOON)
             with suppress(Exception):  # of any kind, since the next attempt may succeed
-                self._tried([self._taking(run, LEASE) for run in self.runs])
+                self._tried([self._taking(run, LEASE) for run in [*self.runs]])
 
 
 def _checked(answers: list[Any]) -> list[Any]:

@@ -200,7 +200,7 @@ class SqliteBackend(MemoryBackend):
             if key not in self._waiting:
                 self._rows.pop(key, None)
 
-    def news(self) -> tuple[list[Row], bool]:
+    def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
         if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises it
             self._settle(wait=False)
         with store_errors(self.name, "read"):

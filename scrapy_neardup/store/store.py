@@ -75,7 +75,6 @@ class Store:
         """The pending documents of this process, each with its entry in the back end."""
         self.lookup = Lookup(detectors)
         self.backend, self.is_remote = backend, backend.is_remote
-        backend.hears_documents = bool(self.lookup.own)
         self.session = Session(backend, self.lookup.schemes)
         self.urls = Visits(backend, self.session, self.held)
         self.resolve = self.urls.resolve
@@ -406,7 +405,7 @@ class Store:
     def refresh(self) -> bool:
         """Read a batch of new rows of other processes. Return whether more remain. Rows after a damaged one count."""
         before = self.backend.version
-        rows, more = self.backend.news()
+        rows, more = self.backend.news(documents=bool(self.lookup.own))
         if rows or more or self.is_remote or self.backend.version != before:
             self.urls.clear()  # deletions and repeated visits are no news
         if rows or self.is_remote:  # a server sends no news of visits
