@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
@@ -320,16 +319,11 @@ class Lookup:
         return [row for key, row in by_key.items() if is_id(key)]  # a damaged index may lead to any row
 
     def enter(self, signature: Signature) -> None:
-        """Add a document to the indexes in RAM, in place of its old entries. If an index raises, undo the additions."""
-        fingerprints = signature.fingerprints
-        try:
-            for name, index in self.own.items():
-                index.remove(fingerprints.get(name, ()), signature)
-                index.add(fingerprints.get(name, ()), signature)
-        except BaseException:
-            with suppress(Exception):  # of the index that has just raised
-                self.remove(signature)
-            raise
+        """Add a document to the indexes in RAM, in place of its old entries."""
+        self.remove(signature)
+        fingerprints = signature.fingerprints if self.own else {}
+        for name, index in self.own.items():
+            index.add(fingerprints.get(name, ()), signature)
 
     def remove(self, signature: Signature) -> None:
         """Remove a document from the indexes in RAM."""

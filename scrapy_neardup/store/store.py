@@ -184,8 +184,7 @@ class Store:
             if not self.backend.hold(self.entry(signature), self._seen if signature is self._intended else b""):
                 return False
             self._keep_pending(signature)
-        if self.lookup.own:  # last, since it does not find itself
-            self.lookup.enter(signature)
+        self.lookup.enter(signature)  # after its lookups, so that it does not find itself
         self._intended = None
         return True
 
@@ -247,8 +246,8 @@ class Store:
             self.urls.drop(signature)
             if signature.sample:
                 del self._samples[host(signature.url or "")]
-        self.lookup.remove(signature)
         self._gone.add(signature)
+        self.lookup.remove(signature)
         self._flush_in_time()
 
     # URLs
