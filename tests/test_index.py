@@ -264,5 +264,5 @@ def test_every_bit_counts(files: StoredIndex, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("scrapy_neardup.store.stored_index.CHECKED", 0)
     for size in range(len(data)):
         path.write_bytes(data[:size])
-        with pytest.raises(ValueError, match=r"damaged|size|empty|unpack"):
+        with pytest.raises(ValueError, match="damaged"):
             read_level(path, 1, 3)

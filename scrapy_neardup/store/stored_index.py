@@ -218,6 +218,8 @@ def read_level(file: Path, first: int, last: int) -> FileLevel:
 
     Raise ValueError for damage or another format, and OSError if the file can't be opened.
     """
+    if (size := file.stat().st_size) % 8 or size < 8 * _HEAD:
+        raise ValueError(f"{file.name} is damaged: its size is {size}")
     words = np.asarray(np.memmap(file, "<u8", "r"))
     form, rows, entries, _ = words[:_HEAD].tolist()
     if form != _FORMAT or len(words) != _HEAD + 2 * rows + entries:
