@@ -18,7 +18,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import compress, count
+from itertools import chain, compress, count
 from typing import TypeAlias
 
 import numpy as np
@@ -109,6 +109,34 @@ def _joined(name: Sequence[str]) -> str:
     return "".join(word if re.match(_CHARACTER, word) else f" {word} " for word in name)
 
 
+# Where a part of a text ends: a line or a cell, a label, a sentence, or a value in a row of several.
+_END = re.compile(r"(\n|:(?=\s)|：|[.;!?](?=\s)|[。；！？|｜]|\s[·•–—]\s)")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+LABEL, VALUE = 3, 6  # the maximum number of words of a label, and of its value
+
+
+def labelled(text: str) -> Iterator[int]:
+    """Yield the place of each word of a value that follows a label.
+
+    A label is a few words before a colon, or a short line or cell: "Colour: moss green", in one line or two.
+    """
+    place, has_label = 0, False
+    parts = _END.split(text)
+    for part, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        if words := len(tokenize(part)):
+            if has_label and words <= VALUE and end not in (":", "："):
+                yield from range(place, place + words)
+            has_label = words <= LABEL and end in (":", "：", "\n")
+            place += words
+
+
+def dated(words: Sequence[str]) -> Iterator[int]:
+    """Yield the place of the word before each year, or before its day: of the month in "3 March 2026"."""
+    for place in (at for at, word in enumerate(words) if at and _YEAR.fullmatch(word)):
+        has_day = place > 1 and len(words[place - 1]) < 3 and words[place - 1].isdigit()
+        yield place - 1 - has_day
+
+
 PAGES = 128  # remembered pages of a host, the last ones
 MOST = 256 * PAGES  # remembered pages of all hosts; the hosts seen longest ago are forgotten
 LITTLE = 0.4  # the required resemblance of own texts about one subject; the share up to which a subject is lacking
@@ -167,6 +195,13 @@ class Page:
         bins = places(runs, BINS)
         at = (minima(self.document.shingles, BINS)[bins] == runs).nonzero()[0]
         return at, bins[at]
+
+    @cached_property
+    def values(self) -> npt.NDArray[np.intp]:
+        """The places of the words that are values, ascending. Figures have a check of their own."""
+        words = self.document.tokens
+        found = {place for place in chain(labelled(self.document.text), dated(words)) if not words[place][:1].isdigit()}
+        return np.array(sorted(found), np.intp)
 
     def bins_of(self, word: str) -> npt.NDArray[np.intp]:
         """Return the bins of the sampled shingles that contain a word."""
@@ -231,6 +266,8 @@ class Pair:
         if not self._is_equal:
             if self._has_other_figures:
                 yield "each text has a figure that the other lacks"
+            if self._has_other_value:
+                yield "the texts differ in a value: the words after a label, or the month"
             yield from self._passages_apart()
 
     def _required_own(self) -> float:
@@ -274,6 +311,20 @@ class Pair:
         later, earlier = self._later.sketch, self._earlier.sketch
         is_form = self._titles_say_nothing or later.tokens == earlier.tokens
         return self.is_of_one_host and is_form and missing_figures(later, earlier) > 0
+
+    @property
+    def _has_other_value(self) -> bool:
+        """True if the earlier text seems to have another word in place of a value, and lacks about as much as it adds.
+
+        It lacks all shingles with the value, but has the one before them.
+        """
+        added, lost = _lacking(self._earlier.sketch, self._later.sketch)
+        at, bins = self._page.samples
+        is_there = np.append(True, self._earlier_codes[bins] == self._page.codes[bins])
+        start, end = (np.searchsorted(at, self._page.values + shift) for shift in (1 - WIDTH, 1))
+        known = np.cumsum(is_there)
+        is_replaced = is_there[start] & (start < end) & (known[start] == known[end])
+        return self.is_of_one_host and self._titles_say_nothing and 2 * lost > added > 0 and bool(is_replaced.any())
 
     @property
     def _titles_say_nothing(self) -> bool:
