@@ -160,7 +160,7 @@ class Page:
         self.signature = signature
         self.others = others
         self.codes = _codes(signature)
-        self._bins: dict[str, npt.NDArray[np.intp]] = {}
+        self._bins: dict[tuple[str, int], npt.NDArray[np.intp]] = {}
 
     def beside(self, earlier: Signature) -> Pair:
         """Return the pair of this page and an earlier one. The page keeps no reference to it: no cycle."""
@@ -203,13 +203,20 @@ class Page:
         found = {place for place in chain(labelled(self.document.text), dated(words)) if not words[place][:1].isdigit()}
         return np.array(sorted(found), np.intp)
 
-    def bins_of(self, word: str) -> npt.NDArray[np.intp]:
-        """Return the bins of the sampled shingles that contain a word."""
-        if word not in self._bins:
+    @cached_property
+    def body(self) -> int:
+        """The place of the first word behind the title, if the text begins with its title; else 0."""
+        heading = tokenize(self.document.text.lstrip().partition("\n")[0])
+        return len(heading) if set(heading) <= set(tokenize(self.signature.title)) else 0
+
+    def bins_of(self, word: str, start: int) -> npt.NDArray[np.intp]:
+        """Return the bins of the sampled shingles that contain a word at the place `start` or behind it."""
+        if (word, start) not in self._bins:
             at, bins = self.samples
-            of = np.array([place for place, each in enumerate(self.document.tokens) if each == word])
-            self._bins[word] = np.unique(bins[np.isin(at, of[:, None] - np.arange(WIDTH))])
-        return self._bins[word]
+            words = enumerate(self.document.tokens[start:], start)
+            of = np.array([place for place, each in words if each == word], np.intp)
+            self._bins[word, start] = np.unique(bins[np.isin(at, of[:, None] - np.arange(WIDTH))])
+        return self._bins[word, start]
 
 
 class Pair:
@@ -359,14 +366,17 @@ class Pair:
         """Return whether the earlier text lacks most of the shingles around the words that only this title has.
 
         On one host, each word counts as much as any other, however often it is in the text. If no such shingle is
-        sampled, the earlier text lacks them, except in long texts of two hosts: the two texts differ somewhere.
+        sampled, the earlier text lacks them, except in long texts of two hosts: the two texts differ somewhere. On two
+        hosts, a title at the beginning of the text does not count, since each outlet writes its own headline.
         """
         if self._is_equal:
             return False
         page = self._page
-        words = page.words & (set(tokenize(self._later.title)) - set(tokenize(self._earlier.title)))
+        start = 0 if self.is_of_one_host else page.body
+        words = set(tokenize(self._later.title)) - set(tokenize(self._earlier.title))
+        words &= set(page.document.tokens[start:])
         is_there = self._earlier_codes == page.codes
-        found = [bins for word in words if len(bins := is_there[page.bins_of(word)])]
+        found = [bins for word in words if len(bins := is_there[page.bins_of(word, start)])]
         if not self.is_of_one_host:
             found = [np.concatenate(found)] if found else []
         if not found:
