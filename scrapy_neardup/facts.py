@@ -26,7 +26,8 @@ from .fingerprints.hashes import hash_text
 
 SIZE = 5  # bytes of a fact: 2 for the name and the kind, 3 for the value
 MOST = 40  # facts that are packed one by one; the others are packed as one
-NEAR = 600.0  # seconds: a time from so long before the run until so long from now is the time of the crawl
+NEAR = 600.0  # seconds: a time from so long before the run until now is the time of the crawl
+AHEAD = 60.0  # seconds by which the clock of a site may be ahead
 LONG_NUMBER = 10_000  # bits
 LONGEST = 50  # characters of a time
 FAR = 1e13  # numbers from here on are no times, in seconds or milliseconds since the epoch
@@ -40,7 +41,7 @@ _FIGURE = re.compile(r"\d")
 _NUMBER = re.compile(r"(?s)(?=.*\d).*(?:[1-9]|[^\W\d_])")
 _LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.I)
-_LINK_END = re.compile(r"^[a-z]+:(?=//)|[?#].*", re.I | re.S)
+_LINK_END = re.compile(r"^[a-z]+:(?=//)|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a fragment that names a page stays
 
 
 class Kind(IntEnum):
@@ -76,7 +77,7 @@ class Clock(NamedTuple):
 
     def shows(self, moment: datetime | float) -> bool:
         """Return whether a time is that of the crawl. A time without a zone may be of here, or in UTC."""
-        return bool(self.now) and any(self.since - NEAR <= each <= self.now + NEAR for each in _seconds(moment))
+        return bool(self.now) and any(self.since - NEAR <= each <= self.now + AHEAD for each in _seconds(moment))
 
 
 # Make facts
@@ -116,7 +117,7 @@ def string_fact(field: str, text: str, clock: Clock) -> Fact:
 
 
 def link_fact(link: str) -> Fact:
-    """Return a link as a fact, without its scheme and query."""
+    """Return a link as a fact, without its scheme, its query and a fragment that names no page."""
     return Kind.LINK, hash_text(_LINK_END.sub("", link))
 
 

@@ -52,9 +52,11 @@ def test_chinese() -> None:
     ("head", "body", "title"),
     [
         ("<title> Boats\n at sea | Pier</title>", "<h1>Pier</h1>", "Boats at sea | Pier"),
+        ("<title>Pier</title>", "<h1>Boats</h1>", "Boats | Pier"),  # a site with one title
         ("<title>Boats | Pier</title>", "<h1>Boats</h1>", "Boats"),
-        ("<title>Boats | Pier</title>", "<h1>Welcome</h1>", "Boats | Pier"),
+        ("<title>Boats | Pier</title>", "<h1>Welcome</h1><h1>Sea</h1>", "Boats | Pier"),
         ('<title>Boats | Pier</title><meta property="og:title" content=" Boats ">', "", "Boats"),
+        ('<title>Pier</title><meta property="og:title" content="Harbour">', "<h1>Boats</h1>", "Boats | Harbour"),
         ("<title></title>", "<h1><img></h1><h1>Boats<!-- x --> <b>here</b></h1>", "Boats here"),
         ("", "", ""),
     ],

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import mmh3
 
 from ..document import Document
-from ..facts import Names, agree, agree_in, differing, has_strong, name_of, telling
+from ..facts import agree, agree_in, differing, has_strong, name_of, names_in, telling
 from ..fingerprints.hashes import hamming
 from ..fingerprints.record import Sketch, containment, missing_figures, resemblance
 from ..hosts import Finding, judge
@@ -275,7 +275,7 @@ class Matcher:
             elif self._may_be_record(signature, earlier, told_apart):
                 yield match
 
-    def _may_be_record(self, later: Signature, earlier: Signature, told_apart: Mapping[str, Names]) -> bool:
+    def _may_be_record(self, later: Signature, earlier: Signature, told_apart: Mapping[str, frozenset[int]]) -> bool:
         """Return whether a document may be the same record as an earlier one, as far as the facts of others tell.
 
         It is another one if the first record of its host that repeated the earlier one has other facts. Of ten ads of a
@@ -285,18 +285,18 @@ class Matcher:
         is_other = later.facts and copy and (later.url, later.label) != (copy.url, copy.label)
         if copy and is_other and not agree(later.facts, copy.facts, self._store.counters.of(later.url)):
             return False
-        names = told_apart.get(host(earlier.url or ""))
-        return not names or agree_in(names, later.facts, earlier.facts)
+        site, own = host(earlier.url or ""), host(later.url or "")
+        names = {*told_apart.get(site, ()), *(names_in(earlier.facts) & told_apart.get(own, frozenset()))}
+        return site == own or not names or agree_in(names, later.facts, earlier.facts)
 
-    def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, Names]:
-        """Return the facts that tell the records of each other site apart, of those that resemble a document.
+    def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, frozenset[int]]:
+        """Return the facts that tell the records of each site apart, of those that resemble a document.
 
-        The document can only repeat the record with which it agrees in these facts.
+        The document can only repeat a record of another site with which it agrees in these facts.
         """
         families: dict[str, list[bytes]] = {}
         for earlier in (match.signature for match in matches):
             families.setdefault(host(earlier.url or ""), []).append(earlier.facts)
-        families.pop(host(signature.url or ""), None)
         return {site: telling(signature.facts, family) for site, family in families.items() if len(family) > 1}
 
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:

@@ -171,7 +171,8 @@ def outermost(element: etree._Element, *tags: str) -> Iterator[etree._Element]:
 def title_of(root: etree._Element) -> str:
     """Return the heading that <title> repeats. Unlike <title>, this heading lacks the name of the site.
 
-    Without such a heading, return og:title, else <title>, else the first heading.
+    Without such a heading, return og:title, else <title>, else the first heading. An only <h1> comes before them, since
+    all pages of a site may have one <title>.
     """
     found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
     for element in outermost(root, *found):
@@ -181,7 +182,11 @@ def title_of(root: etree._Element) -> str:
     # The last such heading, since the first may be the name of the site.
     repeated = (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title))
     og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
-    return next(repeated, "") or squeeze(next(og_titles, "")) or title or next(iter(headings), "")
+    if heading := next(repeated, ""):
+        return heading
+    named = squeeze(next(og_titles, "")) or title
+    only = headings[0] if len(headings) == 1 and headings[0] not in named else ""
+    return " | ".join(filter(None, (only, named))) or next(iter(headings), "")
 
 
 def weight(text: str) -> int:
