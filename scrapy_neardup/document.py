@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from lxml import etree
 
 from . import native
 from .fingerprints.hashes import Hashes, hash_tokens, layout, shingles
 from .fingerprints.record import WIDTH, Head, Sketch, Source, Wanted, make
 from .text.html import BUILTIN, Extract, Page, build_reader, elements, looks_like_html
-from .text.tokens import spaced, word_lines
+from .text.tokens import spaced, tokenize, word_lines
 from .text.urls import host
 
 _WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]")  # its beginning, in text that is spaced
@@ -110,6 +113,13 @@ class Document:
         return self.lines.decode().split("\n") if self.lines else []
 
     @cached_property
+    def values(self) -> npt.NDArray[np.intp]:
+        """The places of the words that are values, ascending: behind a label, or the month of a date. No figures."""
+        words = self.tokens
+        found = {*_labelled(self.text), *_dated(words)}.intersection(range(len(words)))
+        return np.array(sorted(place for place in found if not words[place][:1].isdigit()), np.intp)
+
+    @cached_property
     def spaced(self) -> bytes:
         """The tokens in UTF-8, with ASCII separators between them."""
         return spaced(self.text)
@@ -143,3 +153,31 @@ class Document:
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, for another process, without what was computed of them."""
         return {name: value for name, value in self.__dict__.items() if name in self.__dataclass_fields__}
+
+
+# Where a part of a text ends: a line or a cell, a label, a sentence, or a value in a row of several.
+_END = re.compile(r"(\n|:(?=\s)|：|[.;!?](?=\s)|[。；！？|｜]|\s[·•–—]\s)")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+LABEL, VALUE = 3, 6  # the maximum number of words of a label, and of its value
+
+
+def _labelled(text: str) -> Iterator[int]:
+    """Yield the place of each word of a value that follows a label.
+
+    A label is a few words before a colon, or a short line or cell: "Colour: moss green", in one line or two.
+    """
+    place, has_label = 0, False
+    parts = _END.split(text)
+    for part, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        if words := len(tokenize(part)):
+            if has_label and words <= VALUE and end not in (":", "："):
+                yield from range(place, place + words)
+            has_label = words <= LABEL and end in (":", "：", "\n")
+            place += words
+
+
+def _dated(words: Sequence[str]) -> Iterator[int]:
+    """Yield the place of the word before each year, or before its day: of the month in "3 March 2026"."""
+    for place in (at for at, word in enumerate(words) if at and _YEAR.fullmatch(word)):
+        has_day = place > 1 and len(words[place - 1]) < 3 and words[place - 1].isdigit()
+        yield place - 1 - has_day

@@ -18,7 +18,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import chain, compress, count
+from itertools import compress, count
 from typing import TypeAlias
 
 import numpy as np
@@ -109,34 +109,6 @@ def _joined(name: Sequence[str]) -> str:
     return "".join(word if re.match(_CHARACTER, word) else f" {word} " for word in name)
 
 
-# Where a part of a text ends: a line or a cell, a label, a sentence, or a value in a row of several.
-_END = re.compile(r"(\n|:(?=\s)|：|[.;!?](?=\s)|[。；！？|｜]|\s[·•–—]\s)")
-_YEAR = re.compile(r"(?:19|20)\d\d")
-LABEL, VALUE = 3, 6  # the maximum number of words of a label, and of its value
-
-
-def labelled(text: str) -> Iterator[int]:
-    """Yield the place of each word of a value that follows a label.
-
-    A label is a few words before a colon, or a short line or cell: "Colour: moss green", in one line or two.
-    """
-    place, has_label = 0, False
-    parts = _END.split(text)
-    for part, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
-        if words := len(tokenize(part)):
-            if has_label and words <= VALUE and end not in (":", "："):
-                yield from range(place, place + words)
-            has_label = words <= LABEL and end in (":", "：", "\n")
-            place += words
-
-
-def dated(words: Sequence[str]) -> Iterator[int]:
-    """Yield the place of the word before each year, or before its day: of the month in "3 March 2026"."""
-    for place in (at for at, word in enumerate(words) if at and _YEAR.fullmatch(word)):
-        has_day = place > 1 and len(words[place - 1]) < 3 and words[place - 1].isdigit()
-        yield place - 1 - has_day
-
-
 PAGES = 128  # remembered pages of a host, the last ones
 MOST = 256 * PAGES  # remembered pages of all hosts; the hosts seen longest ago are forgotten
 LITTLE = 0.4  # the required resemblance of own texts about one subject; the share up to which a subject is lacking
@@ -197,13 +169,6 @@ class Page:
         return at, bins[at]
 
     @cached_property
-    def values(self) -> npt.NDArray[np.intp]:
-        """The places of the words that are values, ascending. Figures have a check of their own."""
-        words = self.document.tokens
-        found = {place for place in chain(labelled(self.document.text), dated(words)) if not words[place][:1].isdigit()}
-        return np.array(sorted(found), np.intp)
-
-    @cached_property
     def body(self) -> int:
         """The place of the first word behind the title, if the text begins with its title; else 0."""
         heading = tokenize(self.document.text.lstrip().partition("\n")[0])
@@ -242,6 +207,8 @@ class Pair:
             return "the items differ in a number that is the same on all sites"
         if self.is_of_one_host and not agree(ours, theirs, counters):
             return "the items differ in " + self._differing(counters)
+        if is_own and not is_record and self._grown > PART:
+            return self._longer
         if is_own or is_record or not self._page.document.url or not self._earlier.url:
             return None
         if ours and self._is_equal and self.is_of_one_host:
@@ -288,17 +255,27 @@ class Pair:
         return LITTLE + (NEARLY_ALL - LITTLE) * self.form
 
     def _passages_apart(self) -> Iterator[str]:
-        words = max(1, self._later.sketch.tokens)
         added, lost = _lacking(self._earlier.sketch, self._later.sketch)
+        words = max(1, self._later.sketch.tokens)
         is_doubted = min(added, lost) > SOME and self.is_of_one_host and self._titles_say_nothing
         if added <= max(SOME, MUCH / words) and min(added, lost) <= PART and not is_doubted:  # most near copies
             return
-        passages = self._passages()
-        large, all_ = (min(some.sum() / words, added) for some in (passages[passages >= PASSAGE], passages))
-        if large > max(MUCH / words, SOME):
-            yield f"the text has {large * words:.0f} words that the earlier text lacks"
-        if min(large, lost) > PART or (is_doubted and min(all_, lost) > SOME):
+        if self._grown > max(MUCH / words, SOME):
+            yield self._longer
+        all_ = min(self._passages.sum() / words, added)
+        if min(self._grown, lost) > PART or (is_doubted and min(all_, lost) > SOME):
             yield "each text has passages that the other lacks"
+
+    @property
+    def _grown(self) -> float:
+        """The share of the later text that stands in passages of some length that the earlier text lacks."""
+        added, _ = _lacking(self._earlier.sketch, self._later.sketch)
+        large = self._passages[self._passages >= PASSAGE].sum() / max(1, self._later.sketch.tokens)
+        return min(float(large), added)
+
+    @property
+    def _longer(self) -> str:
+        return f"the text has {self._grown * self._later.sketch.tokens:.0f} words that the earlier text lacks"
 
     @cached_property
     def _is_equal(self) -> bool:
@@ -328,7 +305,7 @@ class Pair:
         added, lost = _lacking(self._earlier.sketch, self._later.sketch)
         at, bins = self._page.samples
         is_there = np.append(True, self._earlier_codes[bins] == self._page.codes[bins])
-        start, end = (np.searchsorted(at, self._page.values + shift) for shift in (1 - WIDTH, 1))
+        start, end = (np.searchsorted(at, self._page.document.values + shift) for shift in (1 - WIDTH, 1))
         known = np.cumsum(is_there)
         is_replaced = is_there[start] & (start < end) & (known[start] == known[end])
         return self.is_of_one_host and self._titles_say_nothing and 2 * lost > added > 0 and bool(is_replaced.any())
@@ -399,6 +376,7 @@ class Pair:
         others = b"".join(compress(self._page.others.values(), self._counts))
         return overlap(self._later.head.codes, self._earlier.head.codes, others)
 
+    @cached_property
     def _passages(self) -> npt.NDArray[np.intp]:
         """Return the lengths, in words, of the passages of the later text that the earlier text lacks."""
         at, bins = self._page.samples
