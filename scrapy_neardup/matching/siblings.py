@@ -344,13 +344,13 @@ class Pair:
 
         On one host, each word counts as much as any other, however often it is in the text. If no such shingle is
         sampled, the earlier text lacks them, except in long texts of two hosts: the two texts differ somewhere. On two
-        hosts, a title at the beginning of the text does not count, since each outlet writes its own headline.
+        hosts, a headline at the beginning of the text does not count, since each outlet writes its own.
         """
         if self._is_equal:
             return False
         page = self._page
-        start = 0 if self.is_of_one_host else page.body
         words = set(tokenize(self._later.title)) - set(tokenize(self._earlier.title))
+        start = 0 if self.is_of_one_host or len(words) <= NAME else page.body
         words &= set(page.document.tokens[start:])
         is_there = self._earlier_codes == page.codes
         found = [bins for word in words if len(bins := is_there[page.bins_of(word, start)])]
