@@ -219,3 +219,15 @@ def test_odd_items_pass(crawl, a):
     result = crawl("OddSpider", urls=[f"{a.url}/0.html"])
     assert len(result.items) == 3
     assert "item_error_count" not in result.stats
+
+
+def test_a_page_whose_items_repeat_one_document_is_fetched_for_its_next_item(crawl, a, b):
+    ad = {"url": f"{a.url}/ad", "title": "Nurse", "text": f"{article(1)} in Leeds"}
+    texts = {city: f"{article(1)} in {city}" for city in ("York", "Bath")}
+    items = [{"url": f"{b.url}/list#{city}", "title": "Nurse", "text": text} for city, text in texts.items()]
+    a.pages["/ad"], b.pages["/list"] = Page(json.dumps([ad])), Page(json.dumps(items))
+    urls = [f"{a.url}/ad", f"{b.url}/list"]
+    settings = {"NEARDUP_SKIP_START": True, "NEARDUP_RECHECK": 0}
+    assert crawl("JsonSpider", settings, urls=urls).count("duplicates") == 2
+    b.pages["/list"] = Page(json.dumps([*items, {"url": f"{b.url}/list#lamp", "title": "Lamp", "text": article(2)}]))
+    assert f"{b.url}/list#lamp" in crawl("JsonSpider", settings, urls=urls).urls

@@ -75,7 +75,7 @@ class Page:
         self.gives_one = False  # exactly one item, so that the URL of the response is the item's own
         self.gives_many = False  # several documents, so that the URL is linked to none of them
         self.is_unheld = False  # had content that is not held, so that its URLs are fetched again
-        self.given: set[Signature] = set()  # the documents so far
+        self.given: dict[Signature, object] = {}  # the documents so far, with what the first item of each says
         # The URL of the response and the URLs that redirected to it, last redirect first.
         self.all_urls = (response.url, *reversed(self.ticket.redirects(request)))
         self.urls = self.all_urls if is_plain(request) else ()  # which alone describe the request
@@ -382,8 +382,8 @@ class NearDupPipeline(Component):
         document = (claim.match or claim).signature
         is_further, is_again = bool(page and page.given), bool(page and document in page.given)
         ticket = page.ticket if page and not is_further else NO_TICKET  # which concerns the first item
-        if page:
-            page.given.add(document)
+        said = claim.document.url, claim.signature.sketch, claim.signature.facts
+        is_same = bool(page and page.given.setdefault(document, said) == said)
         if claim.match:
             await self._adjust_to_run(claim, document, ticket)
         if claim.match and ticket.dead_link:
@@ -396,7 +396,7 @@ class NearDupPipeline(Component):
             claim.verdict = replace(claim.verdict, status="duplicate")
         if page and is_further and page.has(claim.document):
             claim.verdict = replace(claim.verdict, changed=False)
-            page.gives_many = page.gives_many or not is_again
+            page.gives_many = page.gives_many or not (is_again and is_same)
 
     async def _adjust_to_run(self, claim: Claim, document: Signature, ticket: Ticket) -> None:
         """Make the first item of the run that repeats a held document a revisit, and further ones duplicates.
