@@ -199,6 +199,8 @@ def _on_store(opts: argparse.Namespace, settings: BaseSettings, config: Config) 
         check_kind(address)
         if is_server(address) or os.path.exists(address):
             to_do = SERVER if is_server(address) else FILE
+            if not is_server(address):
+                check_file(Path(address), writes=True)
             # The default namespace is looked at in place of one with `{spider}`.
             namespace = "" if "{spider}" in config.namespace else config.namespace
             with closing(open_store(address, build_detectors(config), namespace=namespace, run=None)) as store:

@@ -184,7 +184,7 @@ def _compare_held(dedup: Deduplicator, config: Config, *urls: str) -> dict[str, 
     if is_apart:
         sentence = f"unique: {WHY_APART}"
     elif all(point.is_met for point in points):
-        sentence = "unique: the texts are alike; what keeps them apart is in the texts, so compare the files"
+        sentence = "unique: alike in what the store holds; the texts, which it lacks, or other records keep them apart"
     documents = {url: _described(dedup.store, each) for url, each in zip(urls, signatures, strict=True)}
     return {**compared, "documents": documents, "sentence": sentence}
 
