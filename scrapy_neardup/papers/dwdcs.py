@@ -32,7 +32,7 @@ from ..document import Document
 from ..fingerprints.hashes import hash_text
 from ..text.tokens import SCHEME as TOKENS
 from ..text.tokens import normalize, tokenize
-from .inverted_index import InvertedIndex
+from . import InvertedIndex
 
 LANGUAGES = ("en", "zh")
 THRESHOLD = 0.5  # Rel_thr: the paper leaves it to the user; docs/algorithms/dwdcs.md explains this value

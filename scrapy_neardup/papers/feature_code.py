@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..document import Document
 from ..text.tokens import normalize
-from .inverted_index import InvertedIndex
+from . import InvertedIndex
 
 LENGTH = 5
 TOLERANCE = 2
