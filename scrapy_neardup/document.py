@@ -35,7 +35,7 @@ class Tree:
         return layout(elements(self.root))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # not frozen, since that would take three times as long to make one
 class Document:
     """A text with its URL.
 

@@ -96,7 +96,7 @@ def fact_of(field: str, value: Any, clock: Clock) -> Fact | None:
         return string_fact(field, str(value), clock)
     if isinstance(value, bool):
         return Kind.WORDS, hash_text(str(value).casefold())
-    if isinstance(value, Number) and not isinstance(value, (int, float, Decimal)):
+    if not isinstance(value, (int, float, Decimal)) and isinstance(value, Number):
         value = getattr(value, "item", lambda: None)()  # a number of NumPy
     if isinstance(value, (int, float, Decimal)):
         return _number_fact(field, value, clock)
