@@ -207,7 +207,7 @@ class Pair:
             return "the items differ in a number that is the same on all sites"
         if self.is_of_one_host and not agree(ours, theirs, counters):
             return "the items differ in " + self._differing(counters)
-        if is_own and not is_record and self._grown > PART:
+        if is_own and not is_record and not self._is_equal and self._grown > PART:
             return self._longer
         if is_own or is_record or not self._page.document.url or not self._earlier.url:
             return None
@@ -255,7 +255,7 @@ class Pair:
         return LITTLE + (NEARLY_ALL - LITTLE) * self.form
 
     def _passages_apart(self) -> Iterator[str]:
-        added, lost = _lacking(self._earlier.sketch, self._later.sketch)
+        added, lost = self._lacking
         words = max(1, self._later.sketch.tokens)
         is_doubted = min(added, lost) > SOME and self.is_of_one_host and self._titles_say_nothing
         if added <= max(SOME, MUCH / words) and min(added, lost) <= PART and not is_doubted:  # most near copies
@@ -266,10 +266,22 @@ class Pair:
         if min(self._grown, lost) > PART or (is_doubted and min(all_, lost) > SOME):
             yield "each text has passages that the other lacks"
 
-    @property
+    @cached_property
+    def _lacking(self) -> tuple[float, float]:
+        """The share of the later text's shingles that the earlier text lacks, and that of the earlier text's.
+
+        Each is 1 - its containment (Broder et al. 1997, section 2).
+        """
+        earlier, later = self._earlier.sketch, self._later.sketch
+        common = common_shingles(earlier, later, resemblance(earlier, later))
+        return 1 - common / max(1, later.shingles), 1 - common / max(1, earlier.shingles)
+
+    @cached_property
     def _grown(self) -> float:
         """The share of the later text that stands in passages of some length that the earlier text lacks."""
-        added, _ = _lacking(self._earlier.sketch, self._later.sketch)
+        added, _ = self._lacking
+        if added <= SOME:
+            return 0.0
         large = self._passages[self._passages >= PASSAGE].sum() / max(1, self._later.sketch.tokens)
         return min(float(large), added)
 
@@ -302,13 +314,14 @@ class Pair:
 
         It lacks all shingles with the value, but has the one before them.
         """
-        added, lost = _lacking(self._earlier.sketch, self._later.sketch)
+        added, lost = self._lacking
+        if not (self.is_of_one_host and self._titles_say_nothing and 2 * lost > added > 0):
+            return False
         at, bins = self._page.samples
         is_there = np.append(True, self._earlier_codes[bins] == self._page.codes[bins])
         start, end = (np.searchsorted(at, self._page.document.values + shift) for shift in (1 - WIDTH, 1))
         known = np.cumsum(is_there)
-        is_replaced = is_there[start] & (start < end) & (known[start] == known[end])
-        return self.is_of_one_host and self._titles_say_nothing and 2 * lost > added > 0 and bool(is_replaced.any())
+        return bool(np.any(is_there[start] & (start < end) & (known[start] == known[end])))
 
     @property
     def _titles_say_nothing(self) -> bool:
@@ -458,15 +471,6 @@ class Siblings:
 
 def _place(signature: Signature) -> Place:
     return signature.url or "", signature.title
-
-
-def _lacking(a: Sketch, b: Sketch) -> tuple[float, float]:
-    """Return the shares of the shingles that one of two texts has, and the other lacks: of `b`, and of `a`.
-
-    Each is 1 - its containment (Broder et al. 1997, section 2).
-    """
-    common = common_shingles(a, b, resemblance(a, b))
-    return 1 - common / max(1, b.shingles), 1 - common / max(1, a.shingles)
 
 
 def _codes(signature: Signature) -> Codes:
