@@ -32,7 +32,6 @@ from ..fingerprints.record import (
     WIDTH,
     Codes,
     Overlap,
-    Sketch,
     common_shingles,
     missing_figures,
     overlap,
