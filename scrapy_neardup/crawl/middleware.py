@@ -354,14 +354,15 @@ class MirrorMiddleware(Component):
     def _others(self, url: str, tried: list[str]) -> tuple[float, list[str]]:
         """Return the time of the last visit of a dead URL with held content, else 0, and other URLs with its content.
 
-        Return nothing if this run has the content already.
+        Return nothing if this run has the content already, unless all copies are to be fetched.
         """
         link = self.dedup.store.resolve(url)
         document = link and link.signature
-        if document and self.dedup.deliveries.is_delivered(document):
+        is_wanted = bool(document and not self.dedup.deliveries.is_delivered(document))
+        if document and not is_wanted and self.config.skip_mirrors:
             return 0.0, []
         others = [other.url for other in self._mirrors.alternatives(url, tried)]
-        return link.seen if link and document else 0.0, others
+        return link.seen if link and is_wanted else 0.0, others
 
     def _may_follow(self, request: Request, origin: str) -> bool:
         """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""
