@@ -7,7 +7,7 @@ settings, and is measured. "Given" are all documents, "held" those that repeat n
 
 - look-up: `Matcher.best`, verification included; the URL's canonical form was made before, for the request;
 - insertion: `add` and `commit` with the URL's visit, 2,000 a second, with the threads that write and build, and every
-  500 a `flush(wait=False)`, `refresh()` and `len()`, as a crawl does twice a second: those are apart;
+  500 a `refresh()`, `flush(wait=False)` and `len()`: those are apart. A crawl does the first two twice a second;
 - RAM: what grew in that process: its own (anonymous) memory and, apart, the mapped pages of files, which the system
   takes back when it needs room.
 
@@ -96,13 +96,13 @@ def insert(dedup: Deduplicator, signatures: list[Signature]) -> Result:
     Nothing keeps a document that the store has let go, as in a crawl, or the bench's own would be looked through.
     """
     store, times = dedup.store, []
-    syncs: dict[str, Times] = {"flush": [], "refresh": [], "len": []}
+    syncs: dict[str, Times] = {"refresh": [], "flush": [], "len": []}
 
     def sync() -> None:
         time.sleep(PAUSE)
         calls: dict[str, Callable[[], object]] = {
-            "flush": lambda: store.flush(wait=False),
             "refresh": store.refresh,
+            "flush": lambda: store.flush(wait=False),
             "len": lambda: len(store),
         }
         for name, call in calls.items():

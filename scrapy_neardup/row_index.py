@@ -20,7 +20,7 @@ than they are merged.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -53,6 +53,8 @@ _HIT = Struct("=4Q")
 _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
 
 NEWEST = 16  # the maximum number of documents for one fingerprint; if more have it, they share only a set phrase
+
+NEVER: Callable[[int], bool] = frozenset[int]().__contains__
 
 T = TypeVar("T")
 
@@ -163,9 +165,9 @@ class Places(NamedTuple):
 class RowIndex:
     """An index that finds rows by key or SimHash."""
 
-    def __init__(self, unwritten: Container[object] = ()) -> None:
-        """`unwritten` has the places of rows that have no number yet."""
-        self._unwritten = unwritten
+    def __init__(self, lacks_number: Callable[[int], bool] = NEVER) -> None:
+        """`lacks_number` tells whether the row at a place is still to get its number."""
+        self._lacks_number = lacks_number
         self.levels: list[Level] = []
         """Levels in ascending order of row numbers, without gaps between them."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-index")
@@ -176,7 +178,8 @@ class RowIndex:
         """Set the newest rows, which are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
-        self._places: dict[int, list[int]] = {}  # of each key
+        self._first: dict[int, int] = {}  # the place of each key; most keys have only one
+        self._more: dict[int, list[int]] = {}  # its further places
         self._simhashes, self._of_simhashes = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
@@ -205,8 +208,8 @@ class RowIndex:
         for (keys, most, simhash, distance), places in zip(questions, found, strict=True):
             for row, far in () if simhash is None else near(self._simhashes, simhash, distance):
                 places.near[self._of_simhashes[row]] = far
-            for key in filter(self._places.__contains__, keys):
-                places.keys[key] = [*places.keys.get(key, ()), *self._places[key]]
+            for key in filter(self._first.__contains__, keys):
+                places.keys[key] = [*places.keys.get(key, ()), self._first[key], *self._more.get(key, ())]
             for key in [key for key, some in places.keys.items() if len(some) > 1]:
                 places.keys[key] = [*dict.fromkeys(places.keys[key])][-most:]
             if len(places.near) > nearest:
@@ -215,7 +218,8 @@ class RowIndex:
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
-        return len(self._places.get(key, ())) + sum([level.count(key) for level in self.levels])
+        newest = (key in self._first) + len(self._more.get(key, ()))
+        return newest + sum([level.count(key) for level in self.levels])
 
     # The newest rows
 
@@ -223,8 +227,10 @@ class RowIndex:
         """Add a row that is newer than all others, or further postings of a known row."""
         self._removed.discard(place)
         self._rows.append((place, keys, simhash))
+        first = self._first
         for key in keys:
-            self._places.setdefault(key, []).append(place)
+            if first.setdefault(key, place) != place:
+                self._more.setdefault(key, []).append(place)
         if simhash is not None:
             self._simhashes.append(simhash)
             self._of_simhashes.append(place)
@@ -252,15 +258,16 @@ class RowIndex:
                 self._start_merge(due(self._mergeable(), RATIO, MERGED))
 
     def seal(self, last: int) -> None:
-        """Make a level of the newest rows, which have numbers up to `last`. Keep those that are unwritten out of it."""
+        """Make a level of the newest rows, which have numbers up to `last`. Keep those without a number out of it."""
         newest, rows = self._kept(), dict[int, Posted]()
+        later = {place for place, _, _ in newest if self._lacks_number(place)}
         for place, keys, simhash in newest:
             if place in rows:
                 keys, simhash = rows[place][1] + keys, rows[place][2] if simhash is None else simhash
-            if place not in self._unwritten:
+            if place not in later:
                 rows[place] = place, keys, simhash
         self.levels.append(Level.of(self.last + 1, last, [*rows.values()]))
-        self._restart(row for row in newest if row[0] in self._unwritten)
+        self._restart(row for row in newest if row[0] in later)
 
     def _start_merge(self, levels: Sequence[Level]) -> None:
         """Start to merge levels, if any. No other merge may be running."""

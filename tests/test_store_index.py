@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from helpers import asking, python, settle, signature, talk, until
+from helpers import asking, link, python, settle, signature, talk, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
@@ -167,6 +167,34 @@ def test_levels_are_made_while_a_run_goes_on(place: Place) -> None:
         assert found(store) == [*range(80)]
     assert held(place) == [*range(80)]
     assert place.is_whole()
+
+
+def test_levels_are_made_while_rows_are_always_being_written(place: Place) -> None:
+    with place.opened() as store:
+        for number in range(120):
+            put(store, numbered(number), f"http://m.example/{number}")
+            if number % 5 == 0:
+                store.flush(wait=False)
+                store.refresh()
+        assert store.backend.index.last > 120  # type: ignore[attr-defined]
+        assert found(store) == [*range(120)]
+    assert held(place) == [*range(120)]
+    assert verify(place.address).findings == []
+
+
+def test_a_level_has_rows_that_are_about_to_be_written_again(place: Place) -> None:
+    documents = [*map(numbered, range(80))]
+    with place.opened() as store:
+        for first in (0, 40):
+            for number in range(first, first + 40):
+                put(store, documents[number], f"http://m.example/{number}")
+            store.flush()
+            for number in range(first, first + 40):
+                mirror = link(f"http://m.example/{number}", documents[number], is_copy=True)
+                store.record(mirror)  # the same as before, so that its row keeps its number
+            store.refresh()
+    assert names(place)
+    assert verify(place.address).findings == []  # else a file without these rows is made anew
 
 
 def test_levels_are_few_and_nothing_else_lies_there(place: Place) -> None:

@@ -187,10 +187,12 @@ class NearDup:
         self._calm += 1
         store = self.dedup.store
         try:
+            more = await self.ask(store.refresh)  # before a thread writes, which would slow it down
             # On a server, wait for the write, so that an error is reported at once.
             await self.ask(partial(store.flush, wait=store.is_remote))
-            while not self._is_closing and await self.ask(store.refresh):
+            while more and not self._is_closing:
                 await pause(PAUSE)
+                more = await self.ask(store.refresh)
             self._withdraw_lost()
             if not self._is_closing:
                 await self._tell()

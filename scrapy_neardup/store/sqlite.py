@@ -59,7 +59,7 @@ class SqliteBackend(MemoryBackend):
         """The keys of the rows to write next, and whether each gets a new number, so that others read it as new."""
         self._writing: tuple[Future[int], Changes] | None = None
         self._locks: dict[str, BaseFileLock] = {}
-        self.index = StoredIndex(self._db, self.name, self._table, self._rows, writes=writes)
+        self.index = StoredIndex(self._db, self.name, self._table, self._lacks_number, writes=writes)
         self._writer: Writer | None = None
         try:
             self._writer = Writer(self.name, self._table) if writes else None
@@ -196,9 +196,15 @@ class SqliteBackend(MemoryBackend):
         """Note the numbers of the rows that were written anew, from `first` on. Remove the written rows from RAM."""
         new = sum(is_new and record is not None for record, is_new in changes.values())
         self._own.append((first, first + new - 1))
+        self.version = 0  # `news` is to read on behind these rows
         for key in changes:
             if key not in self._waiting:
                 self._rows.pop(key, None)
+
+    def _lacks_number(self, place: int) -> bool:
+        """Return whether a row is still to get its number."""
+        writing = self._writing[1].get(place) if self._writing else None
+        return place in self._pending or self._waiting.get(place, False) or bool(writing and writing[1])
 
     def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
         if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises it
@@ -209,14 +215,14 @@ class SqliteBackend(MemoryBackend):
                 return [], False
             rows, more = self._read_news()
             self.version = self.version if more else version
-            if not (more or self._writing):  # the index has all rows that have a number
+            if not self._own:  # the index has all rows up to this number
                 self.index.grow(self._known, wait=False)
         return rows, more
 
     def _read_news(self) -> tuple[list[Row], bool]:
         """Read and index new rows of other processes up to the next ones of this process, at most `AT_ONCE`.
 
-        Return them, and whether more remain. Those of the running write count as soon as it ends.
+        Return them, and whether more remain. Those behind a row of the running write are read when it has ended.
         """
         first, last = self._own[0] if self._own else (END, 0)
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'
@@ -224,8 +230,10 @@ class SqliteBackend(MemoryBackend):
         own = self._writing[1] if self._writing else {}
         found: list[Row] = []
         for number, key, value in rows:
+            if key in own:
+                return found, False
             self._known = number
-            if key not in own and self._rows.get(key, key) is not None:  # else this process writes or deletes it
+            if self._rows.get(key, key) is not None:  # else this process deletes it
                 if known := posted(key, value):
                     self.index.add(*known)
                 found.append(Row(key, value))

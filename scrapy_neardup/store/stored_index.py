@@ -12,7 +12,7 @@ import re
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -26,7 +26,7 @@ import numpy as np
 from .. import row_index
 from ..files import replacing
 from ..fingerprints.record import Head, index_keys
-from ..row_index import Integers, Level, Posted, RowIndex, merged_columns
+from ..row_index import NEVER, Integers, Level, Posted, RowIndex, merged_columns
 from .records import DAMAGE, Key, load, page_keys, visit_keys
 
 STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of memory
@@ -50,9 +50,10 @@ class StoredIndex(RowIndex):
     """The index of a table. Its files are in a folder of their own."""
 
     def __init__(
-        self, db: sqlite3.Connection, path: str, table: str, unwritten: Container[object] = (), *, writes: bool
+        self, db: sqlite3.Connection, path: str, table: str, lacks: Callable[[int], bool] = NEVER, *, writes: bool
     ) -> None:
-        super().__init__(unwritten)
+        """`lacks` tells whether the row at a place is still to get its number."""
+        super().__init__(lacks)
         self._db = db
         self._path = path
         self._table = table
