@@ -2,7 +2,7 @@
 
 `NearDup` (extension) owns the store, the settings and the counts, and keeps documents that passed while the store did
 not answer. What a crawl remembers besides is in few places, each with one reason: `ItemOrigins` follows each response
-with its items, weakly; `MirrorMiddleware` has the requests that were skipped; `Warnings` counts verdicts.
+with its items, weakly; `MirrorMiddleware` has the requests that were skipped; `Observer` counts verdicts.
 docs/architecture.md follows an item and a request through the files.
 
 This file has the *doors*, by which other components take part: advisers, and signals. docs/contrib.md shows their use.
