@@ -164,16 +164,21 @@ LABEL, VALUE = 3, 6  # the maximum number of words of a label, and of its value
 def _labelled(text: str) -> Iterator[int]:
     """Yield the place of each word of a value that follows a label.
 
-    A label is a few words before a colon, or a short line or cell: "Colour: moss green", in one line or two.
+    A label is a few words before a colon, or a short line or cell: "Colour: moss green", in one line or two. Two short
+    lines alone may be a heading and a link, so there must be three in a row.
     """
-    place, has_label = 0, False
-    parts = _END.split(text)
-    for part, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
-        if words := len(tokenize(part)):
-            if has_label and words <= VALUE and end not in (":", "："):
+    split = _END.split(text)
+    parts = [(len(tokenize(part)), end) for part, end in zip(split[::2], [*split[1::2], ""], strict=True)]
+    parts = [(words, end) for words, end in parts if words]
+    is_short = [words <= VALUE and end in ("\n", "") for words, end in parts]
+    is_label = [words <= LABEL and end in (":", "：", "\n") for words, end in parts]
+    place = 0
+    for at, (words, end) in enumerate(parts):
+        if at and is_label[at - 1] and words <= VALUE and end not in (":", "："):
+            is_in_row = any(is_short[max(0, at - 2) : at - 1]) or any(is_short[at + 1 : at + 2])
+            if is_in_row or not is_short[at - 1]:
                 yield from range(place, place + words)
-            has_label = words <= LABEL and end in (":", "：", "\n")
-            place += words
+        place += words
 
 
 def _dated(words: Sequence[str]) -> Iterator[int]:

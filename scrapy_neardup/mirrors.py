@@ -96,7 +96,7 @@ class Deliveries:
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
         """Record the delivery of a document, unless this run has a delivery of it already."""
-        for is_own in {False, by_own_host}:
+        for is_own in (False, True) if by_own_host else (False,):
             if not self.is_delivered(document, by_own_host=is_own):
                 self._record(_name(document, by_own_host=is_own), document, self._clock())
 

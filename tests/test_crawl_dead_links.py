@@ -38,6 +38,14 @@ def test_a_page_that_is_gone_comes_from_its_mirror(crawl, b, status, pair):
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 1]
 
 
+def test_of_many_dead_links_to_content_that_the_run_has_one_leads_to_it(crawl, a, b):
+    original, dead = live(a), [f"{b.url}/gone-{number}.html" for number in range(4)]
+    crawl.hold(original, *dead)
+    result = crawl("OneAfterAnother", FETCH, urls=[original, *dead])
+    assert (result.urls, a.asked()) == ([original], ["/1.html"] * 2)
+    assert result.count("dead_links/redirected") == 1
+
+
 def test_hosts_that_refuse_connections_or_do_not_answer_or_have_no_address(crawl, a, b):
     with serving("127.0.0.3") as refusing:
         pass

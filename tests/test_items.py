@@ -395,6 +395,20 @@ def test_other_facts_are_not_strong(name: str) -> None:
     assert are_strongly_equal(one, two) is None
 
 
+@pytest.mark.parametrize(
+    ("one", "two", "is_one_fact"),
+    [
+        ("http://a.example/map?session=1", "https://a.example/map?session=2", True),
+        ("http://a.example/map#top", "http://a.example/map#end", True),
+        ("http://a.example/#/rooms/1", "http://a.example/#/rooms/2", False),  # pages of an app
+        ("http://a.example/#!rooms/1", "http://a.example/#!rooms/2", False),
+        ("http://a.example/map/1", "http://a.example/map/2", False),
+    ],
+)
+def test_a_link_is_a_fact_as_far_as_it_names_a_page(one: str, two: str, is_one_fact: bool) -> None:
+    assert (facts({"text": BODY, "map": one}) == facts({"text": BODY, "map": two})) is is_one_fact
+
+
 NOW = datetime(2024, 5, 6, 10, 30, tzinfo=timezone.utc)
 CRAWL = Fetch((URL,), place=URL, gives_one=True, clock=Clock(NOW.timestamp() - 3600, NOW.timestamp()))
 
@@ -413,8 +427,12 @@ def test_the_time_of_the_crawl_is_one_fact_however_often_it_changes(now: object)
 
 
 @pytest.mark.parametrize(
-    "then", ["2024-05-06", date(2024, 5, 6), "2024-05-05T10:30:00Z", NOW.replace(hour=13), NOW.timestamp() - 86400, 7]
-)
+    "then",
+    [
+        "2024-05-06", date(2024, 5, 6), "2024-05-05T10:30:00Z", NOW.replace(minute=35), NOW.replace(hour=13),
+        NOW.timestamp() - 86400, 7,
+    ],
+)  # fmt: skip
 def test_any_other_time_is_a_fact_of_its_own(then: object) -> None:
     documents = [item_document({"text": BODY, "made": made}, Config(), CRAWL) for made in (then, NOW)]
     assert len({document.facts for document in documents if document}) == 2

@@ -26,7 +26,7 @@ NAME = "differ in a name"
 OWN = "the texts without form have a resemblance of"
 FIGURE = "each text has a figure that the other lacks"
 PASSAGES = "each text has passages that the other lacks"
-VALUE = "the texts differ in a value"
+VALUE = "the texts seem to differ in a value"
 LONG = "words that the earlier text lacks"
 
 
@@ -602,6 +602,11 @@ def test_on_one_host_no_figure_gets_lost(url: str, title: str, later: str, expec
     assert (dedup.matcher.why_siblings(document, dedup.sign(document), first.signature) or "copy") == expected
 
 
+def strong(number: str) -> bytes:
+    """Return the facts of a record that has a number which is the same on all sites."""
+    return pack({"sku": (Kind.STRONG, hash_text(number))})
+
+
 # What is not asked of siblings
 
 
@@ -616,6 +621,7 @@ def test_on_one_host_no_figure_gets_lost(url: str, title: str, later: str, expec
         ("held on 3 March 2026 in the hall", "held on 3 April 2026 in the hall", A, VALUE),
         ("held on March 3, 2026 in the hall", "held on April 3, 2026 in the hall", A, VALUE),
         ("It was green, and small, and in stock.", "It was slate, and small, and in stock.", A, "copy"),
+        ("Made of\nsoft red wool", "Made of\nstiff blue linen", A, "copy"),  # it may be a heading and a link
         ("", "Colour: slate. Size: small. In stock.", A, "copy"),
         ("Colour: slate. Size: small. In stock.", "", A, "copy"),
     ],
@@ -637,6 +643,23 @@ def test_on_another_host_a_headline_above_the_text_is_no_subject_that_it_lacks(
     assert expected in verdict(Document(f"{A}/1", earlier, first), Document(f"{host}/2", later, second))
 
 
+@pytest.mark.parametrize("sites", [("", ""), (" | The Daily Shop of Ulm", " | Evening Tools and Northern Supply")])
+def test_on_another_host_a_name_above_the_text_is_a_subject_that_it_lacks(sites: tuple[str, str]) -> None:
+    earlier, later = (f"{name}\n{text(1, 100)}" for name in ("Pencil", "Brush"))
+    pair = Document(f"{A}/1", earlier, f"Pencil{sites[0]}"), Document(f"{B}/2", later, f"Brush{sites[1]}")
+    assert SUBJECT in verdict(*pair)
+
+
+@pytest.mark.parametrize("facts", [b"", named("Red"), strong("7")])
+def test_a_page_that_grew_is_another_one_and_its_old_text_a_change(facts: bytes) -> None:
+    dedup, seen = Deduplicator.open(), []
+    for parts in ((1,), (1, 2), (1,), (1, 2)):
+        claim = dedup.claim(Document(f"{A}/1", "\n".join(text(part, 100) for part in parts), "News", facts=facts))
+        claim.commit()
+        seen.append((claim.verdict.status, claim.verdict.changed))
+    assert seen == [("unique", False), ("unique", False), ("revisit", True), ("revisit", True)]
+
+
 def test_documents_without_url_are_never_siblings() -> None:
     pages = [form_page(number) for number in range(9)]
     nowhere = [Document(None, page.text, page.title) for page in pages]
@@ -651,11 +674,6 @@ def test_page_under_its_own_url_is_a_revisit_whatever_it_is_about() -> None:
 
 
 # Facts
-
-
-def strong(number: str) -> bytes:
-    """Return the facts of a record that has a number which is the same on all sites."""
-    return pack({"sku": (Kind.STRONG, hash_text(number))})
 
 
 @pytest.mark.parametrize("url", [f"{A}/2", f"{A}/1"])

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from scrapy import Request, exceptions, signals
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
@@ -225,6 +225,8 @@ class MirrorMiddleware(Component):
         self._tried: WeakSet[Signature] = WeakSet()
         self._count = 0
         self._is_asking = False
+        # The dead links that led to documents that this run had already.
+        self._led: WeakKeyDictionary[Signature, str] = WeakKeyDictionary()
         self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, reasons for skips
         # The URLs of copies, and of pages with links, since either may come first; the second part is `is_abroad`.
         self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
@@ -354,12 +356,12 @@ class MirrorMiddleware(Component):
     def _others(self, url: str, tried: list[str]) -> tuple[float, list[str]]:
         """Return the time of the last visit of a dead URL with held content, else 0, and other URLs with its content.
 
-        Return nothing if this run has the content already, unless all copies are to be fetched.
+        Return nothing if this run has the content already. If all copies are to be fetched, one dead link leads to it.
         """
         link = self.dedup.store.resolve(url)
         document = link and link.signature
         is_wanted = bool(document and not self.dedup.deliveries.is_delivered(document))
-        if document and not is_wanted and self.config.skip_mirrors:
+        if document and not is_wanted and (self.config.skip_mirrors or self._led.setdefault(document, url) != url):
             return 0.0, []
         others = [other.url for other in self._mirrors.alternatives(url, tried)]
         return link.seen if link and is_wanted else 0.0, others

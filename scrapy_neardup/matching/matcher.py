@@ -214,10 +214,10 @@ class Matcher:
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Return the match with the original of a document; None if the document is not a copy.
 
-        Documents of preferred hosts come first, then the document that this URL returned last, then documents that this
-        URL returned before. Of the nearest matches, the one with the most copies is chosen, since its text is probably
-        in the middle of a family of texts. By resemblance alone, the family would be split, depending on the order of
-        arrival. Of equal texts, the oldest is chosen.
+        Documents of preferred hosts come first, then an equal one that this URL returned before, then the one that it
+        returned last, then others that it returned before. Of the nearest matches, the one with the most copies is
+        chosen, since its text is probably in the middle of a family of texts. By resemblance alone, the family would be
+        split, depending on the order of arrival. Of equal texts, the oldest is chosen.
         """
         self.apart = None
         self._has_siblings = False
@@ -226,8 +226,9 @@ class Matcher:
             matches = self._repeated(document, signature)
         if len(matches) < 2:
             return matches[0] if matches else None
-        own = [match for match in matches if match.signature is self.last(document.url)]
-        own = own or [match for match in matches if self.is_own(document.url, match.signature)]
+        own = [match for match in matches if self.is_own(document.url, match.signature)]
+        equal = [match for match in own if match.signature.says_the_same(signature)]
+        own = equal or [match for match in own if match.signature is self.last(document.url)] or own
         best = max(match.evidence.resemblance for match in own or matches)
         chosen = max(
             (match for match in own or matches if match.evidence.resemblance > best - NEAREST),

@@ -206,7 +206,7 @@ class Pair:
             return "the items differ in a number that is the same on all sites"
         if self.is_of_one_host and not agree(ours, theirs, counters):
             return "the items differ in " + self._differing(counters)
-        if is_own and not is_record and not self._is_equal and self._grown > PART:
+        if is_own and not self._is_equal and self._grown > PART:
             return self._longer
         if is_own or is_record or not self._page.document.url or not self._earlier.url:
             return None
@@ -240,7 +240,7 @@ class Pair:
             if self._has_other_figures:
                 yield "each text has a figure that the other lacks"
             if self._has_other_value:
-                yield "the texts differ in a value: the words after a label, or the month"
+                yield "the texts seem to differ in a value: the words after a label, or the month"
             yield from self._passages_apart()
 
     def _required_own(self) -> float:
@@ -356,13 +356,14 @@ class Pair:
 
         On one host, each word counts as much as any other, however often it is in the text. If no such shingle is
         sampled, the earlier text lacks them, except in long texts of two hosts: the two texts differ somewhere. On two
-        hosts, a headline at the beginning of the text does not count, since each outlet writes its own.
+        hosts, a headline above the text does not count unless it is a name, since each outlet writes its own.
         """
         if self._is_equal:
             return False
         page = self._page
         words = set(tokenize(self._later.title)) - set(tokenize(self._earlier.title))
-        start = 0 if self.is_of_one_host or len(words) <= NAME else page.body
+        is_name = len(words.intersection(page.document.tokens[: page.body])) <= NAME
+        start = 0 if self.is_of_one_host or is_name else page.body
         words &= set(page.document.tokens[start:])
         is_there = self._earlier_codes == page.codes
         found = [bins for word in words if len(bins := is_there[page.bins_of(word, start)])]

@@ -148,7 +148,7 @@ class Store:
         if is_intended:
             self._seen = found.seen
             if found.is_held:
-                self._keep_pending(signature)
+                self._keep_pending(signature, self.entry(signature))
         if not (found.rows or found.near or self.lookup.own):  # as of most documents
             return ()
         return self._candidates(signature, found)
@@ -181,16 +181,17 @@ class Store:
         """Hold a document as pending. Return False if newer candidates of an intended one may exist, so that its lookup
         must be repeated first."""
         if signature not in self.pending:
-            if not self.backend.hold(self.entry(signature), self._seen if signature is self._intended else b""):
+            entry = self.entry(signature)
+            if not self.backend.hold(entry, self._seen if signature is self._intended else b""):
                 return False
-            self._keep_pending(signature)
+            self._keep_pending(signature, entry)
         self.lookup.enter(signature)  # after its lookups, so that it does not find itself
         self._intended = None
         return True
 
-    def _keep_pending(self, signature: Signature) -> None:
-        """Add a document to `pending`. The back end must already hold it."""
-        self.pending[signature] = self.entry(signature)
+    def _keep_pending(self, signature: Signature, entry: Entry) -> None:
+        """Add a document to `pending`. The back end must already hold its entry."""
+        self.pending[signature] = entry
         signature.count = self.urls.count
         if self.run:  # else its row stays in memory
             self._held[signature.id] = signature

@@ -143,12 +143,13 @@ class StoredIndex(RowIndex):
 
         A number is never given twice. Most of the rows that are looked up are among the last ones.
         """
-        numbers = (level.last + 1 - np.geomspace(1, level.last + 1 - level.first, SAMPLES)).astype(np.int64).tolist()
         with suppress(sqlite3.OperationalError):  # no table has had a row
             made = self._db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (self._table,)).fetchone()
-            query = f'SELECT key, value FROM "{self._table}" WHERE number IN ({",".join("?" * len(numbers))})'
-            rows = [known for row in self._db.execute(query, numbers) if (known := posted(*row))]
-            return level.last <= (made[0] or 0) and bool(rows) and all(map(level.has, rows))
+            if level.last <= (made[0] or 0):
+                numbers = level.last + 1 - np.geomspace(1, level.last + 1 - level.first, SAMPLES)
+                query = f'SELECT key, value FROM "{self._table}" WHERE number IN ({",".join("?" * SAMPLES)})'
+                rows = [posted(*row) for row in self._db.execute(query, numbers.astype(np.int64).tolist())]
+                return any(rows) and all(map(level.has, filter(None, rows)))
         return False
 
     def write(self, levels: Sequence[Level]) -> FileLevel:
