@@ -315,6 +315,16 @@ def test_two_pages_that_list_other_things_are_no_copies(page: Callable[[int], st
     assert statuses(*documents((whole(page(100)), None), (whole(page(200)), None))) == ["unique", "unique"]
 
 
+@pytest.mark.parametrize("body", ["{about}{top}{links}", "{top}{links}{about}", "<main>{top}{links}{about}</main>"])
+@pytest.mark.parametrize("around", ["<li><a href='/{0}'>{0}</a></li>", "<li>{}</li>"])
+def test_a_block_that_all_lists_of_a_site_have_is_no_article(body: str, around: str) -> None:
+    def page(number: int) -> str:
+        links = blocks([f"{word} by boat {number}" for word in _WORDS.split()], around)
+        return whole(body.format(about=f"<div><p>{prose('about', 600)}</p></div>", top="<h1>Boats</h1>", links=links))
+
+    assert statuses(*documents((page(1), None), (page(2), None))) == ["unique"] * 2
+
+
 @pytest.mark.parametrize(
     "opening",
     ['<div class="cookie-banner">', "<dialog>", '<div class="newsletter-popup">', "<footer>", '<div class="modal">'],

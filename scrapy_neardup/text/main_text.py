@@ -246,7 +246,18 @@ class _Page:
         twice = 2 * _sum(self.lines.letters, chosen)
         is_most = twice >= self._prose[end] - self._prose[first]
         is_all = twice >= min(2 * _ARTICLE, self._said[end] - self._said[first])
-        return chosen if score >= _LEAST_SCORE and is_most and is_all else []
+        return chosen if score >= _LEAST_SCORE and is_most and is_all and self._is_headed(chosen) else []
+
+    def _is_headed(self, chosen: Sequence[int]) -> bool:
+        """Return whether lines stand below a heading without much between them, or the page has no heading.
+
+        Otherwise, what is between them is what the page is about, and the lines may be on all pages of the site.
+        """
+        if not (headings := self.lines.headings):
+            return True
+        above = [heading for heading in headings if heading <= chosen[-1]]
+        between = range(above[-1] + 1, chosen[0]) if above else ()
+        return bool(above) and 2 * _sum(self.lines.letters, between) <= _sum(self.lines.letters, chosen)
 
     def _list(self) -> Sequence[int]:
         """Return the lines of the smallest element with the heading and most of what the page says: without a frame."""
@@ -335,12 +346,17 @@ class _Lines:
         self.elements: list[tuple[int, int]] = []  # the ranges of all elements that have lines, inner ones first
         self.left_out: list[_LeftOut] = []
         self.marked: list[tuple[int, int]] = []  # as the main part, inner ones first
-        self.heading = -1  # the line of the first <h1>, or the line after it if it is left out
+        self.headings: list[int] = []  # the lines of <h1>, or the line after one that is left out
         self._given_up = given_up
         self._parts: list[str] = []  # of the current line
         self._link_parts: list[str] = []
         self._links = 0  # how many links are open
         self._line_links = 0  # how many links the line has
+
+    @property
+    def heading(self) -> int:
+        """The line of the first heading; -1 without any."""
+        return self.headings[0] if self.headings else -1
 
     def read(self, root: etree._Element) -> None:
         """Read a tree. This is one loop, since a call for each element would take a third of the time."""
@@ -395,8 +411,8 @@ class _Lines:
         if self._parts and element.tag != "span":  # a label within a line
             self._end_line()
         self.left_out.append(_LeftOut(element, reason))
-        if self.heading < 0 and any(map(text_of, outermost(element, "h1"))):
-            self.heading = len(self.texts)
+        if any(map(text_of, outermost(element, "h1"))):
+            self.headings.append(len(self.texts))
 
     def _close(self, element: etree._Element, tag: str, first: int) -> None:
         end = len(self.texts)
@@ -405,8 +421,8 @@ class _Lines:
         role, kind = _attribute(element, "role"), _attribute(element, "itemprop")
         if tag == "main" or role == "main" or kind == "articleBody":
             self.marked.append((first, end))
-        elif tag == "h1" and self.heading < 0:
-            self.heading = first
+        elif tag == "h1":
+            self.headings.append(first)
 
     def _end_line(self) -> None:
         if text := squeeze("".join(self._parts)):
