@@ -244,7 +244,7 @@ class Deduplicator:
             match.signature.url,
             match.signature.label,
             *match.evidence,
-            copies=match.signature.repeats,
+            copies=match.signature.copy_count,
             changed=self._has_changed(document, match.signature),
         )
 
@@ -309,8 +309,8 @@ class Deduplicator:
         The name of the visit ends with what is shown of the item.
         """
         if canonical_url(document.url or "") != canonical_url(match.signature.url or ""):
-            told = hash_bytes(document.sketch.codes + document.facts)
-            name = f"item {told:016x}: {named(document.url, document.label)}"
+            identity = hash_bytes(document.sketch.codes + document.facts)
+            name = f"item {identity:016x}: {named(document.url, document.label)}"
             visit = Visit("", match.signature, True, self._clock(), evidence=match.evidence, firm=False, name=name)
             self.store.record(visit)
 
@@ -348,7 +348,7 @@ class Deduplicator:
         document, signature = claim.document, claim.signature
         held = claim.match.signature if claim.match else None
         known = [held.url] if held and held.url else []
-        if held and held.repeats:
+        if held and held.copy_count:
             known = [visit.url for visit in self.store.visits(held, MAX_KNOWN)]
         look = partial(self.matcher.trial, signature)
         for url in given_by:

@@ -241,7 +241,7 @@ def _by_name(facts: bytes, kinds: Collection[int] = (*Kind,)) -> dict[int, bytes
 def agree(new: bytes, held: bytes, ignored: Names = ()) -> bool:
     """Return whether two records of one site have the same facts, apart from the ignored fields.
 
-    If an equal strong fact shows that they are one record, the held record may have more facts than the new one.
+    If an equal strong fact shows that they are one record, they agree even if the held record has more facts.
     """
     if new == held:
         return True

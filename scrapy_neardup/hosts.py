@@ -71,7 +71,7 @@ class Tally(NamedTuple):
 NOBODY = 2
 
 
-class Row(NamedTuple):
+class Trial(NamedTuple):
     """A trial: the result of the last comparison of two pages at corresponding paths of two hosts, as it is stored.
 
     All evidence consists of the rows of all processes and runs.
@@ -110,7 +110,7 @@ class Relation:
 
     sites: tuple[str, str]
     shape: Shape
-    trials: dict[int, Row] = field(default_factory=dict)
+    trials: dict[int, Trial] = field(default_factory=dict)
     """Trials by the hash of the path, in the order of their last visits."""
     tally: Tally = field(default_factory=lambda: Tally(0, 0, 0))
     confidence: float = 0.0
@@ -133,7 +133,7 @@ class Relation:
 
     def compare(
         self, url: str, twins: list[str], look: Callable[[str], Finding | None], now: float, claims: Collection[str]
-    ) -> list[Row]:
+    ) -> list[Trial]:
         """Compare the page at a URL with the page to which it corresponds, and return the evidence.
 
         `twins`: pages of its host with the same text. Such a text is only the frame of the pages, so it proves no
@@ -149,10 +149,10 @@ class Relation:
             first = other if claimed else found.first or other
             holder = self.sites.index(first) if first in self.sites else NOBODY
             pages = self.sites, *self.shape, there.place.path
-            rows.append(Row(*pages, found.outcome, found.content, there.place.branch, holder, now, claimed))
+            rows.append(Trial(*pages, found.outcome, found.content, there.place.branch, holder, now, claimed))
         return rows
 
-    def add(self, rows: Iterable[Row]) -> bool:
+    def add(self, rows: Iterable[Trial]) -> bool:
         """Add trials, which must be sorted oldest first. Each trial replaces the earlier trial of its path.
 
         Return whether the rule came into force or was dropped.
@@ -276,7 +276,7 @@ class Hosts:
         now: float,
         *,
         claimed: Iterable[str] = (),
-    ) -> tuple[list[Row], list[Relation]]:
+    ) -> tuple[list[Trial], list[Relation]]:
         """Learn from a document that was fetched at `url`. Return the evidence to store, and the relations whose rules
         came into force or were dropped.
 
@@ -296,7 +296,7 @@ class Hosts:
             if name != own:
                 self._suspect((own, url), (name, other))
         claims = frozenset(map(canonical_url, claimed))
-        rows: list[Row] = []
+        rows: list[Trial] = []
         changed: list[Relation] = []
         for relation in self._busiest(own):
             found = relation.compare(url, twins, look, now, claims)
@@ -305,15 +305,15 @@ class Hosts:
                 changed.append(relation)
         return rows, changed
 
-    def load(self, rows: Iterable[Row]) -> None:
+    def load(self, rows: Iterable[Trial]) -> None:
         """Load stored evidence, in any order. Loading a row twice changes nothing."""
-        found: dict[_Key, list[Row]] = {}
+        found: dict[_Key, list[Trial]] = {}
         for row in sorted(rows, key=lambda row: (row.seen, row.outcome)):  # retractions last
             found.setdefault((row.sites, Shape(row.prefixes, row.endings)), []).append(row)
         for key, trials in found.items():
             self._relation(*key).add(trials)
 
-    def dump(self) -> list[Row]:
+    def dump(self) -> list[Trial]:
         """Return all evidence, oldest first."""
         rows = (row for relation in self.relations() for row in relation.trials.values())
         return sorted(rows, key=lambda row: row.seen)
@@ -347,12 +347,12 @@ class Hosts:
             self._met[name] = when
         return is_news
 
-    def known(self, url: str) -> list[Row]:
+    def known(self, url: str) -> list[Trial]:
         """Return the evidence from comparisons of the page at a URL."""
         found = ((r.trials, r.across(url)) for r in self._by_site.get(site(url), ()))
         return [trials[there.place.path] for trials, there in found if there and there.place.path in trials]
 
-    def retract(self, rows: Iterable[Row]) -> list[Row]:
+    def retract(self, rows: Iterable[Trial]) -> list[Trial]:
         """Forget evidence. Return rows that must be stored, so that the evidence stays forgotten."""
         found = [row._replace(outcome=Outcome.UNKNOWN) for row in rows]
         self.load(found)
@@ -380,7 +380,7 @@ class Hosts:
         return self._relations[key]
 
     def _make_room(self, sites: tuple[str, str]) -> None:
-        """Drop the relations with the least evidence if there are too many."""
+        """Drop the relations with the least evidence: one if this pair has too many, a tenth if all pairs do."""
         pair = [relation for relation in self._by_site.get(sites[0], ()) if relation.sites == sites]
         if len(pair) >= PER_PAIR:
             self._drop(min(pair, key=_evidence))

@@ -135,9 +135,9 @@ class Record:
         return [text for texts in self.texts.values() for text in texts if looks_like_html(text)]
 
     def document(self, pages: Mapping[str, Page] | None = None) -> Document | None:
-        """Return the document; None if the item has no text, and too few facts for a record.
+        """Return the document; None if the item has neither text nor enough facts for a record.
 
-        `pages` has extracted pages by their HTML.
+        `pages` maps HTML to the page already extracted from it.
         """
         fetch, read = self._fetch, (pages or {}).get
         texts = dict.fromkeys(text for texts in self.texts.values() for text in texts)
@@ -231,7 +231,7 @@ class Record:
         return link
 
     def _take_title(self, top: dict[str, Any]) -> None:
-        """Find the field with the title, and remove it from the fields, unless it is a name, which is a fact too."""
+        """Find the field with the title, and remove it from the fields. A field `name` stays, as a fact."""
         for name in _title_fields(tuple(top), self._config.title_field):
             title = next(_strings(top[name], self._fetch), "")
             if title and not _is_link(title):
@@ -375,8 +375,8 @@ def roles_in_words(roles: Mapping[str, str]) -> str:
 def item_document(item: Any, config: Config | None = None, fetch: Fetch | None = None) -> Document | None:
     """Return the document of an item: a dictionary, or anything else that itemadapter knows.
 
-    Return None if the item has no text, and too few facts for a record. `config` is None for the defaults, and `fetch`
-    for a row of a feed.
+    Return None if it has neither text nor enough facts for a record. `config` is None for the defaults; `fetch` is
+    None for a row of a feed.
     """
     record = Record.of(item, config or Config(), fetch)
     return record.document() if record else None

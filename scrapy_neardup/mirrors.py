@@ -122,7 +122,7 @@ class Deliveries:
 
 
 def _name(document: Signature, *, by_own_host: bool = False) -> str:
-    """Return the name of the visit that notes a delivery, by any host or by the document's own, a preferred one."""
+    """Return the name of the visit that records a delivery by any host or, if `by_own_host`, by the document's own."""
     return f"{'own ' * by_own_host}delivery {document.id}"
 
 

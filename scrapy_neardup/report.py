@@ -2,11 +2,11 @@
 
 The rows hold the last visit of each URL, with its document and the document that it returned before. So a URL that
 changed in several runs is listed under the last of them. For each document, the last visit before the run shows whether
-it has moved or is gone. A URL that may return other content at each visit, such as a temporary redirect, is left out,
-unless a list page gave an item with this URL.
+the document has moved or is gone. A URL that may return other content at each visit, such as a temporary redirect, is
+left out, unless a list page gave an item with this URL.
 
-Of the page, what grows with the store is counted, and of each list the beginning is shown, so that the page stays
-short. All strings of a store are hostile: they go through `text` or `link`.
+To keep the page short, what grows with the store is only counted, and lists show only their beginning. Strings from a
+store may be hostile: they enter the HTML only through `text` or `link`.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ class Report:
 
     def _add(self, original: Signature, copies: list[Visit]) -> None:
         self.clusters += 1
-        self.copies += original.repeats
+        self.copies += original.copy_count
         self.bytes += sum(visit.size for visit in copies)
         if len(self.largest) < MOST:
             self.largest.append((original, copies[:COPIES]))
@@ -359,7 +359,7 @@ def _clusters(clusters: Sequence[Cluster], all: int, texts: Mapping[str, str]) -
     parts = [f"<p>{_part(len(clusters), all, 'cluster')}</p>"]
     for original, copies in clusters:
         head = link(original.url or "without URL") + (f" ({text(original.label)})" if original.label else "")
-        caption = f"{_part(len(copies), original.repeats, 'copy')}; first seen {_moment(original.first_seen)}"
+        caption = f"{_part(len(copies), original.copy_count, 'copy')}; first seen {_moment(original.first_seen)}"
         names, measures = "Copy, Kind, Detector, Seen", "Resemblance, Containment, Length ratio, Hamming, Size"
         told = _snippet(original.url, texts) + table(caption, names, measures, (_copy(copy, texts) for copy in copies))
         parts.append(f"<details open><summary><h3>{head}</h3></summary>{told}</details>\n")

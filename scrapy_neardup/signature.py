@@ -93,7 +93,7 @@ class Signature(_Weak):
         return self.head.tokens > 0 or bool(self.head.facts and self.url)
 
     @property
-    def repeats(self) -> int:
+    def copy_count(self) -> int:
         """The number of known copies."""
         return self.count(self.id) if self.count else 0
 

@@ -55,7 +55,8 @@ def asked(store: Store) -> list[str]:
     links = [(k.url, k.signature and k.signature.url, k.is_copy, k.seen, k.evidence) for k in store.urls.all()]
     resolved = [(url, bool(store.resolve(url))) for url, *_ in links]
     documents = [
-        (s.url, dict(s.fingerprints), s.sketch, s.repeats, [k.url for k in store.visits(s)]) for s in store.signatures()
+        (s.url, dict(s.fingerprints), s.sketch, s.copy_count, [k.url for k in store.visits(s)])
+        for s in store.signatures()
     ]
     return [*map(repr, found), *sorted(map(repr, [*links, *resolved])), *sorted(map(repr, documents))]
 

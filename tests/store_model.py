@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scrapy_neardup.fingerprints.record import Sketch
-from scrapy_neardup.hosts import Row
+from scrapy_neardup.hosts import Trial
 from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Selection
 from scrapy_neardup.store.backend import Forgotten
@@ -60,12 +60,12 @@ class Known:
     nothing: bool = False
 
 
-class Trial(NamedTuple):
+class Learned(NamedTuple):
     """What was learned of a path of both hosts of the pair; None: it was forgotten."""
 
     session: int
     path: str
-    row: Row | None
+    row: Trial | None
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Model:
     """What is held, and what it takes to say what is held once a session is undone."""
 
     documents: dict[int, Document] = field(default_factory=dict)
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[Learned] = field(default_factory=list)
     """All that was ever learned."""
     events: list[Known] = field(default_factory=list)
     """All that was ever recorded of URLs."""
@@ -90,7 +90,7 @@ class Model:
         return {key: event for key, event in known.items() if not event.nothing}
 
     @property
-    def known_trials(self) -> list[Trial]:
+    def known_trials(self) -> list[Learned]:
         """What is known of each path."""
         return [trial for trial in {trial.path: trial for trial in self.trials}.values() if trial.row]
 
@@ -134,7 +134,7 @@ class Model:
         for trial in self.known_trials:
             of_host = what.host and any(Url(host, "", "").is_of(what.host) for host in PAIR)
             if of_host or (url and url.key in [(host, trial.path) for host in PAIR]):
-                self.trials.append(Trial(session, trial.path, None))
+                self.trials.append(Learned(session, trial.path, None))
         return count
 
     def _documents(self, what: Selection, url: Url | None) -> Iterator[Document]:
@@ -174,7 +174,7 @@ class Model:
                 found.append(event)
         return found
 
-    def possible_trials(self, session: int) -> list[Trial]:
+    def possible_trials(self, session: int) -> list[Learned]:
         """Return which trials may be known."""
         touched = {trial.path for trial in self.trials if trial.session == session}
         return [trial for trial in self.trials if trial.path in touched or trial in self.known_trials]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from scrapy_neardup import hosts as module
-from scrapy_neardup.hosts import WINDOW, Finding, Hosts, Outcome, Row, Tally, beta_quantile, confidence, judge
+from scrapy_neardup.hosts import WINDOW, Finding, Hosts, Outcome, Tally, Trial, beta_quantile, confidence, judge
 from scrapy_neardup.text.urls import Shape, counterpart, place, shape, site
 
 A, B = "http://a.example", "http://b.example"
@@ -22,7 +22,7 @@ class World:
         self.hosts = Hosts()
         self.a, self.b = a, b
         self.log: list[bool] = []
-        self.rows: list[Row] = []
+        self.rows: list[Trial] = []
 
     def fetch(self, path: str, outcome: Outcome = SAME, *, at: str | None = None, content: int = 0, now: float = 0.0):
         held = f"{self.a}{at or path}"

@@ -74,7 +74,7 @@ def test_import_that_was_killed_goes_on(
         place.load(everything, each, chunk=3)
         with place.opened(each, run=None) as store:
             assert (len(store), sum(1 for _ in store.urls.all())) == (4, 8)
-            assert [each.repeats for each in store.signatures()] == [1, 1, 1, 1]
+            assert [each.copy_count for each in store.signatures()] == [1, 1, 1, 1]
     assert place.is_whole()
 
 
@@ -188,7 +188,7 @@ def test_document_of_very_many_urls_goes_with_all_of_them(place: Place) -> None:
         store.flush()
         assert sorted(each.url for each in store.urls.all()) == sorted(each.url for each in store.visits(other))
         assert [each.url.rpartition("/")[2] for each in store.visits(other)] == ["other", "0", "400", "800"]
-        assert (held(store), [each.repeats for each in store.signatures()], store.describe()["urls"]) == (
+        assert (held(store), [each.copy_count for each in store.signatures()], store.describe()["urls"]) == (
             ["other"],
             [3],
             4,

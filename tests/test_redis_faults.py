@@ -18,7 +18,7 @@ from store_kinds import ROOT
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.hosts import Row
+from scrapy_neardup.hosts import Trial
 from scrapy_neardup.store import StoreError, open_store
 from scrapy_neardup.store import server as servers
 
@@ -40,7 +40,7 @@ def test_what_was_done_though_its_answer_was_lost_is_done_once(server: Server, p
 
 
 def test_what_may_not_be_done_twice_is_not(server: Server, proxy: TcpProxy) -> None:
-    trial = Row(("a.example", "b.example"), ("", ""), ("", ""), 1, 0, 0, 0, 0, 1000.0)
+    trial = Trial(("a.example", "b.example"), ("", ""), ("", ""), 1, 0, 0, 0, 0, 1000.0)
     with closing(open_store(proxy.address, detectors())) as store:
         store.add(one := signature("one"))
         store.commit(one)
@@ -50,7 +50,7 @@ def test_what_may_not_be_done_twice_is_not(server: Server, proxy: TcpProxy) -> N
         proxy.cut_before_answer(b"\xa3row")
         store.flush()
         assert proxy.answers_lost == 1
-        assert [each.repeats for each in store.signatures()] == [1]
+        assert [each.copy_count for each in store.signatures()] == [1]
         assert [len(store.session.load(row).trials) for row in store.backend.scan("host")] == [1]
 
 

@@ -136,7 +136,7 @@ def found(store: Store) -> list[int]:
             assert link
             assert link.signature
             assert link.signature.url == f"{URL}{number}"
-        assert link.signature.repeats == 1
+        assert link.signature.copy_count == 1
     return numbers
 
 

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from redis_server import server
 from store_inputs import ASKED, EVIDENCE, FINGERPRINTS, LAYOUTS, PATHS, PICK, SKETCHES, SPELLED, URLS, detectors
-from store_model import PAIR, Document, Known, Model, Trial, Url
+from store_model import PAIR, Document, Known, Learned, Model, Url
 from tiers import slow
 
 from scrapy_neardup.fingerprints.record import Sketch
-from scrapy_neardup.hosts import Row
+from scrapy_neardup.hosts import Trial
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, open_store
 from scrapy_neardup.store.redis import RedisBackend
@@ -190,10 +190,10 @@ class Histories(RuleBasedStateMachine):
         self.count += 1
         where = place(f"http://{PAIR[0]}{path}", Shape())
         assert where
-        row = Row(PAIR, ("", ""), ("", ""), where.path, outcome, content, where.branch, 1, float(self.count))
+        row = Trial(PAIR, ("", ""), ("", ""), where.path, outcome, content, where.branch, 1, float(self.count))
         self.store.hosts.load([row])
         self.store.learn([row])
-        self.model.trials.append(Trial(self.own, path, row))
+        self.model.trials.append(Learned(self.own, path, row))
 
     # What is forgotten
 
@@ -317,7 +317,9 @@ class Histories(RuleBasedStateMachine):
         held = {int(each.first_seen): each for each in store.signatures()}
         assert set(held) == set(documents)
         assert len(store) == len(held)
-        assert sorted(each.repeats for each in store.signatures()) == sorted(each.repeats for each in held.values())
+        assert sorted(each.copy_count for each in store.signatures()) == sorted(
+            each.copy_count for each in held.values()
+        )
         for number, document in documents.items():
             self.agree_on(store, document, held[number])
         urls = self.model.urls.values()
@@ -337,7 +339,7 @@ class Histories(RuleBasedStateMachine):
         assert [shown(link) for link in store.visits(signature)] == [
             told(known) for known in self.model.links(document)
         ]
-        assert signature.repeats == self.model.repeats(document)
+        assert signature.copy_count == self.model.repeats(document)
 
     def agree_on_found(self, store: Store, documents: dict[int, Document], held: dict[int, Signature]) -> None:
         for name, values in ASKED.items():

@@ -15,7 +15,7 @@ from helpers import asking, python
 from store_kinds import URL, Place, commit, held, numbered, on_disk
 from store_model import PAIR
 
-from scrapy_neardup.hosts import Row
+from scrapy_neardup.hosts import Trial
 from scrapy_neardup.row_index import Level
 from scrapy_neardup.store import Store, StoreError
 from scrapy_neardup.store.sqlite import SqliteBackend
@@ -106,7 +106,7 @@ def test_two_never_get_the_lock_of_a_run_that_is_let_go(place: Place, monkeypatc
 
 def test_news_before_a_damaged_row_are_taken_in(place: Place) -> None:
     with place.opened() as store, place.opened() as other:
-        learned = Row(PAIR, ("", ""), ("", ""), 1, 0, 2, 3, 1, 4.0)
+        learned = Trial(PAIR, ("", ""), ("", ""), 1, 0, 2, 3, 1, 4.0)
         other.hosts.load([learned])
         other.learn([learned])
         other.flush()

@@ -245,7 +245,7 @@ def told(place: Place, **options: Any) -> tuple[object, ...]:
         for document in store.signatures():
             copies = [known.url for known in store.visits(document) if known.is_copy]
             expected = [known.url for known in found if known and known.is_copy and known.signature is document]
-            assert (document.repeats, sorted(copies)) == (len(copies), sorted(expected))
+            assert (document.copy_count, sorted(copies)) == (len(copies), sorted(expected))
         return tuple(
             known and (known.signature and store.run_of(known.signature), known.is_copy, known.seen) for known in found
         )

@@ -67,7 +67,7 @@ def test_copies_are_found_at_every_moment_of_writing(store: Store, seed: int) ->
             chance.choice([store.refresh, store.flush, lambda: store.flush(wait=False), lambda: time.sleep(0.001)])()
         urls = [[known.url for known in store.visits(each) if known.is_copy] for each in (document, other)]
         assert urls == [["http://m.example/1"], []]
-        assert (document.repeats, other.repeats) == (1, 0)
+        assert (document.copy_count, other.copy_count) == (1, 0)
 
 
 def test_pages_of_a_host_are_its_documents_oldest_first(store: Store) -> None:
@@ -128,7 +128,7 @@ def test_everything_survives_reopening(place: Place) -> None:
         )  # fmt: skip
         told = [(each.title, each.facts, each.label) for each in (first, second)]
         assert told == [(a.title, a.facts, a.label), ("", b"", "")]
-        assert (store.run_of(first), first.repeats) == (run, 1)
+        assert (store.run_of(first), first.copy_count) == (run, 1)
         assert (second.url, second.fingerprints["exact"]) == (None, (8,))
         other, own = store.visits(first)
         assert (own.url, own.is_copy, own.evidence) == (a.url, False, None)

@@ -18,7 +18,7 @@ from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk,
 from scrapy_neardup import Document
 from scrapy_neardup.facts import Kind, name_of, pack
 from scrapy_neardup.fingerprints.record import encode
-from scrapy_neardup.hosts import Row
+from scrapy_neardup.hosts import Trial
 from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Selection, StoreError
 from scrapy_neardup.store.records import FORMAT, code, id_of, number_of, visit_key
@@ -61,7 +61,9 @@ def varied(place: Place) -> None:
         evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
         store.record(Visit("http://m.example/a?x=1", whole, True, 2099.5, 4321, evidence, firm=False))
         store.record(link("http://m.example/list", None))
-        trials = [Row(("a.example", "b.example"), ("", ""), (".html", ""), n, 0, n + 7, 3, 1, 50.0 + n) for n in (1, 2)]
+        trials = [
+            Trial(("a.example", "b.example"), ("", ""), (".html", ""), n, 0, n + 7, 3, 1, 50.0 + n) for n in (1, 2)
+        ]
         store.hosts.load(trials)
         store.learn(trials)
         told = [built(f"{URL}event", {}, minima, 1.0, facts=views(n)) for n in range(6)]
@@ -90,7 +92,9 @@ def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path
             assert told[f"{URL}\udcff"] == ("Boats \udcff – 船", named("boat"), "place \udcff 船")
             assert told[None] == ("", b"", "")
             assert [told[f"{URL}{n}"] for n in (5, 45)] == [(f"Page {n}", named(str(n)), "") for n in (5, 45)]
-        assert sorted(each.repeats for each in one.signatures()) == sorted(each.repeats for each in other.signatures())
+        assert sorted(each.copy_count for each in one.signatures()) == sorted(
+            each.copy_count for each in other.signatures()
+        )
         assert names(one.pages("site.example")) == names(other.pages("site.example")) != []
         assert one.hosts.dump() == other.hosts.dump()
         assert list(one.counters.known()) == list(other.counters.known()) == [("site.example", name_of("views"))]

@@ -65,7 +65,7 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
         signer, batches = Signer(config, dedup.detectors), _batches(feeds.rows(bad))
         ready = stack.enter_context(closing(signed(batches, signer, _workers(opts, feeds))))
         try:
-            for rows, made in options.through(feeds, ready):
+            for rows, made in options.with_bar(feeds, ready):
                 job.take(rows, made)
         except ProcessError as error:
             raise FileError(str(error)) from error

@@ -175,7 +175,7 @@ def _place(settings: BaseSettings, setting: str, component: str) -> float | None
 
 
 def _placed(settings: BaseSettings, setting: str) -> Iterator[tuple[str, Any, float]]:
-    """Yield the enabled components of a setting: import path, object or error of its import, and position."""
+    """Yield the enabled components of a setting, each as (import path, object or import error, position)."""
     for name, at in settings.getdict(setting).items():
         if isinstance(at, (int, float)) and isinstance(name, (str, type)):
             try:

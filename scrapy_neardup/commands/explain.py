@@ -97,12 +97,12 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
 def _said(dedup: Deduplicator, link: Visit) -> str:
     """Return the sentence on a copy or an original."""
     assert link.signature
-    repeats, tokens = link.signature.repeats, link.signature.sketch.tokens
+    copies, tokens = link.signature.copy_count, link.signature.sketch.tokens
     if not link.is_copy:
-        return f"unique: its content was new; copies since then: {repeats}"
+        return f"unique: its content was new; copies since then: {copies}"
     if link.evidence is None:
         return "duplicate: its evidence is unknown"
-    points = _limits(dedup.matcher.rule, link.evidence, tokens, repeated=repeats > 1)  # without this copy itself
+    points = _limits(dedup.matcher.rule, link.evidence, tokens, repeated=copies > 1)  # without this copy itself
     return f"{_sentence('duplicate', [*points])}; found by {link.evidence.detector}"
 
 
@@ -112,7 +112,7 @@ def _explain_items(url: str, items: list[Signature]) -> dict[str, Any]:
         "url": url,
         "status": "fetched each time: it gave several items",
         "items": [
-            {"item": each.label, "title": each.title, "tokens": each.sketch.tokens, "copies": each.repeats}
+            {"item": each.label, "title": each.title, "tokens": each.sketch.tokens, "copies": each.copy_count}
             for each in items
         ],
         "sentence": f"the page gave several items, of which {len(items)} are held",

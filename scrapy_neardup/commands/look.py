@@ -63,7 +63,7 @@ def run_clusters(opts: argparse.Namespace, settings: BaseSettings) -> None:
 def _cluster(store: Store, signature: Signature) -> Cluster:
     return {
         "original": signature.url and named(signature.url, signature.label),
-        "copies": signature.repeats,
+        "copies": signature.copy_count,
         "words": signature.sketch.tokens,
         "first_seen": Moment(signature.first_seen),
         "members": [
@@ -225,12 +225,12 @@ def run_stats(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _figures(store: Store) -> dict[str, Any]:
-    repeats = [signature.repeats for signature in store.signatures()]
+    counts = [signature.copy_count for signature in store.signatures()]
     schemes = store.session.made["schemes"].keys() - {"sketch", "tokens"}
     return {
         "documents": len(store),
-        "clusters": sum(map(bool, repeats)),
-        "copies": sum(repeats),
+        "clusters": sum(map(bool, counts)),
+        "copies": sum(counts),
         "detectors": ", ".join(sorted(schemes)),
         **store.describe(),
     }
@@ -253,10 +253,10 @@ def _runs(store: Store) -> list[dict[str, Any]]:
 
 
 def _state(run: Run, *, is_dead: bool) -> str:
-    """Return the state of a run. A dead run that a later run ended has died, unless its documents were kept."""
+    """Return the state of a run. A dead run counts as closed if a later run kept its documents."""
     if run.closed is not None and run.closed == run.paused:
         return "closed"
-    return "died" if run.closed is not None or is_dead else "alive"
+    return "died" if run.closed is not None or is_dead else "alive"  # closed by a later run, after it died
 
 
 def died(store: Store) -> list[Run]:

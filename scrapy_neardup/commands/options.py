@@ -192,7 +192,7 @@ class Documents:
 
     def __iter__(self) -> Iterator[tuple[Row, Document]]:
         located = 0
-        for row in through(self.feeds, self.feeds.rows(self.bad)):
+        for row in with_bar(self.feeds, self.feeds.rows(self.bad)):
             self.rows += 1
             if document := item_document(row.data, self.config):
                 self.documents += 1
@@ -201,8 +201,8 @@ class Documents:
         check_fields(self._opts, self.rows, self.documents, located)
 
 
-def through(feeds: Feeds, batches: Iterable[T]) -> Iterator[T]:
-    """Yield rows, or batches of rows, that are read from `feeds`, and show a bar with bytes, rate and time left."""
+def with_bar(feeds: Feeds, batches: Iterable[T]) -> Iterator[T]:
+    """Yield the batches (or rows), and show how many bytes of `feeds` are read, the rate and the time left."""
     with tqdm(total=feeds.size or None, unit="B", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
         for batch in batches:
             if not bar.disable:

@@ -23,7 +23,7 @@ from ..store.backend import Forgotten
 from ..store.transfer import export_rows, import_rows
 from ..text.urls import canonical_url
 from . import answer, shown
-from .options import check_apart, documents_of, duration, held, host_name, is_url, read_document, through, with_store
+from .options import check_apart, documents_of, duration, held, host_name, is_url, read_document, with_bar, with_store
 
 # Judge
 
@@ -196,7 +196,7 @@ def run_import(opts: argparse.Namespace, settings: BaseSettings) -> None:
     outcomes = []
     for file in opts.files:
         feeds = Feeds([file])
-        rows = (row.data for row in through(feeds, feeds.rows()))
+        rows = (row.data for row in with_bar(feeds, feeds.rows()))
         try:
             taken = import_rows(str(config.store), config.namespace, rows)
         except FileError:

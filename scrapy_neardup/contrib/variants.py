@@ -1,8 +1,8 @@
 """Skip URLs that differ from a fetched one only in query parameters that never change the content.
 
-Bar-Yossef, Keidar, Schonfeld 2007, "Do not crawl in the DUST: different URLs with similar text". The URLs that are
-equal without the parameters of a rule are a *class*. A URL that has none of the parameters is *plain*. Evidence for a
-rule are two URLs of one class that returned equal documents, and evidence against it are two that did not.
+Bar-Yossef, Keidar, Schonfeld 2007, "Do not crawl in the DUST: different URLs with similar text". A *rule* says
+which parameters of a host do not matter. URLs that are equal without these are a *class*, and one that has none of them
+is *plain*. Two URLs of a class that returned equal documents are evidence for the rule; different ones, against it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Variation(NamedTuple):
 
 
 def difference(a: str, b: str) -> tuple[str, ...] | None:
-    """Return the names of up to `MOST_NAMES` parameters by which two URLs differ; None if they differ otherwise."""
+    """Return the parameters without which two URLs are of one class; None if there are none, or over `MOST_NAMES`."""
     names = tuple(sorted({_name(item) for item in {*_items(a)} ^ {*_items(b)}}))
     one, other = variation(a, names), variation(b, names)
     is_all = one and other and one.plain == other.plain
@@ -213,7 +213,7 @@ class Learner:
         return rule.covers(here) and rule.covers(there) and not is_apart and not self._is_in_many_classes(rule, held)
 
     def _is_in_many_classes(self, rule: Rule, held: Signature) -> bool:
-        links = self._dedup.store.visits(held, 1000) if held.repeats + 1 >= MANY else ()
+        links = self._dedup.store.visits(held, 1000) if held.copy_count + 1 >= MANY else ()
         return len({found.plain for link in links if (found := variation(link.url, rule.names))}) >= MANY
 
     def _visits(self, rule: Rule, here: Variation) -> Iterator[tuple[Signature, float, int]]:

@@ -36,22 +36,22 @@ request_skipped = object()
 class Adviser:
     """Is asked before each fetch and for each dead link, and told of each visit. Subclasses override what they need.
 
-    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. They are asked in this order, and the store
-    at last. The first advice counts. An audit asks none.
+    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. Advisers are asked in this order, the store
+    at last, and the first advice is followed. An audit asks none.
     """
 
     async def advise(self, request: Request) -> Advice | None:
         """Return advice on a request that is about to be sent; None to ask the next adviser.
 
-        Not asked about start requests (but see NEARDUP_SKIP_START), and those that are sent whatever is advised.
+        Not asked about start requests (but see NEARDUP_SKIP_START), nor about those that are sent in any case.
         """
         return None
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
         """Return the request for a page that stands in for a dead link in this run only; None to ask the next adviser.
 
-        Asked after all known copies of the URL `dead` failed, if it has content that this run lacks. `seen` is the time
-        of its last visit in seconds since the epoch. Make the request with `middleware.detour`.
+        Asked after all known copies of the URL `dead` failed, if the store holds content of `dead` that this run has
+        not delivered. `dead` was last visited at `seen`, a Unix time. Make the request with `middleware.detour`.
         """
         return None
 

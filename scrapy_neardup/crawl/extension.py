@@ -108,7 +108,7 @@ class NearDup:
         return self
 
     def component(self, kind: type[P]) -> P:
-        """Return the only object of a class or its subclass in this crawl, which is made when it is first asked for."""
+        """Return the only instance of a class or its subclass in this crawl. Make it when it is first asked for."""
         for each in self._components:
             if isinstance(each, kind):
                 return each
@@ -171,7 +171,7 @@ class NearDup:
                 gc.unfreeze()
 
     def _run_stats(self) -> dict[str, int]:
-        """Return the stats to store with the run, without their prefix, and the marks of the run."""
+        """Return this package's stats without their prefix, and `audit` and `full` as 1 where they apply."""
         stats = {name: value for name, value in self.stats.get_stats().items() if isinstance(value, int)}
         ours = {name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)}
         marks = {AUDIT: self.config.action == AUDIT, FULL: self._is_full}
@@ -332,9 +332,9 @@ class NearDup:
     # A failing store loses no item
 
     def claim_late(self, document: Document, then: Callable[[Claim], object]) -> None:
-        """Claim a document without a verdict once the store answers, and call `then` with the claim.
+        """Keep a document that passed without a verdict. Claim it once the store answers, then call `then`.
 
-        Drop the oldest of such documents if their texts exceed `MOST_LATE`.
+        Drop the oldest of these documents if their texts exceed `MOST_LATE`.
         """
         self.late.append((replace(document), then))  # a copy without the computed fields
         self._late_size += len(document.text)
@@ -342,9 +342,9 @@ class NearDup:
             self._late_size -= len(self.late.popleft()[0].text)
 
     async def catch_up(self) -> bool:
-        """Claim late documents until the store fails. Return whether there are fewer of them now.
+        """Claim late documents until the store fails. Return whether fewer documents are late now.
 
-        Those that repeat a pending document stay.
+        A document that repeats a pending one stays late.
         """
         late, self.late, self._late_size = self.late, deque(), 0
         is_answered = True
@@ -401,7 +401,7 @@ class NearDup:
 
 
 class Component:
-    """A component of a crawl of which there is one, however often Scrapy and other components ask for it."""
+    """A part of the plugin. A crawl has one instance, however often Scrapy and other parts ask for it."""
 
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup

@@ -77,7 +77,7 @@ class Ticket(NamedTuple):
 
     @classmethod
     def of(cls, request: Request) -> Ticket:
-        """Return the ticket of a request; a blank one if it has none that counts."""
+        """Return the ticket of a request; a blank one if it has no valid ticket."""
         kept = _kept(request)
         is_own = kept.url in (request.url, *kept.redirects(request)[:1])
         return kept if is_own else cls(request.url, inherited=kept.inherited)
@@ -96,7 +96,7 @@ class Ticket(NamedTuple):
 
     @property
     def is_final(self) -> bool:
-        """True if no advice counts on a request with this ticket."""
+        """True if a request with this ticket is sent whatever is advised."""
         return self.reason in (RECHECK, AFTER_ALL) or self.dead_link is not None
 
     @property
@@ -116,7 +116,7 @@ class Ticket(NamedTuple):
 
 
 def _kept(request: Request) -> Ticket:
-    """Return the ticket in the meta of a request, whether it counts or not."""
+    """Return the ticket in the meta of a request, valid or not."""
     kept = request.meta.get(KEY)
     if isinstance(kept, dict) and "url" in kept and kept.keys() <= {*Ticket._fields}:
         return Ticket(**kept)
@@ -278,9 +278,9 @@ class MirrorMiddleware(Component):
     def _redirect(self, request: Request, url: str) -> Request | None:
         """Return a request to the original host for a page that is not held; None to send the given request."""
         made = detour(request, url, MIRROR, request.url)
-        # With 0, Scrapy drops a request that is redirected, and tells nobody, so the mirror's page would be missed.
-        may_move = self.crawler.settings.getint("REDIRECT_MAX_TIMES") > 0 and "dont_retry" not in request.meta
-        if not (may_move and is_open(request)) or self._is_gone(url) or not self._may_follow(made, request.url):
+        # With REDIRECT_MAX_TIMES = 0, Scrapy silently drops a redirected request, so the page would be missed.
+        is_redirectable = self.crawler.settings.getint("REDIRECT_MAX_TIMES") > 0 and "dont_retry" not in request.meta
+        if not (is_redirectable and is_open(request)) or self._is_gone(url) or not self._may_follow(made, request.url):
             return None
         made.meta["dont_retry"] = True  # the mirror has the page too
         self.neardup.count("requests/redirected")
@@ -408,7 +408,7 @@ class MirrorMiddleware(Component):
             raise DontCloseSpider
 
     async def _release(self) -> None:
-        """Send a request for each missing document, unless another process has delivered the document meanwhile."""
+        """Send one request for each document that no process has delivered; the second time, send all the others."""
         asked = list(self._waiting)
         with self.neardup.handled(self, "skipped requests, which are sent after all"):
             for document in await self.neardup.ask(self._delivered, asked) or ():
@@ -460,7 +460,7 @@ class MirrorMiddleware(Component):
                 self.neardup.keep_fetching(url)
             else:
                 self._copies[copy] = True
-        elif page and not claim.is_copy and not document.repeats:
+        elif page and not claim.is_copy and not document.copy_count:
             self._note_link(page, is_abroad=True)
 
     # Rechecks

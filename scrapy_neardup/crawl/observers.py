@@ -67,7 +67,7 @@ class Observer:
         ]
 
     def note(self, kind: type, record: Record | None, document: Document | None, claim: Claim | None) -> None:
-        """Count an item of a type. Items without a verdict count too."""
+        """Count an item of a type, also one without a verdict. Log new roles of its fields, and warn."""
         if record:
             self._tell_roles(kind, record.roles)
             self._missing = {name: by for name, by in self._missing.items() if name not in record.roles}
@@ -209,7 +209,7 @@ class DroppedFeed:
         await self._exporter.close_spider(self._spider)
 
     def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
-        """Return the fields of an item, as in the feed of items, and the tag with the URL."""
+        """Return the fields as the feed of items would have them, plus the tag; the tag also has the URL."""
         adapter = ItemAdapter(item)
         row = {
             name: adapter.get_field_meta(name).get("serializer", lambda each: each)(adapter[name]) for name in adapter

@@ -51,7 +51,7 @@ async def arrived(future: Future[T]) -> T:
 
 
 class Workers:
-    """Computes heavy fingerprints, and main texts if the extractor is heavy, in `count` processes, if any."""
+    """Computes heavy fingerprints, and main texts if the extractor is heavy, in `count` (NEARDUP_WORKERS) processes."""
 
     def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
         heavy = list(filter(is_heavy, detectors)) if count else []
@@ -61,35 +61,35 @@ class Workers:
         if self.reads:
             check_can_be_sent("NEARDUP_EXTRACTOR", {str(extractor): extractor})
         self._processes = Processes(count, (heavy, extractor if self.reads else BUILTIN))
-        self._turns = DeferredSemaphore(max(1, count * QUEUED))
-        self._broken, self._broken_until = "", 0.0
+        self._slots = DeferredSemaphore(max(1, count * QUEUED))
+        self._broken_why, self._broken_until = "", 0.0
 
     async def prepare(self, document: Document) -> None:
         """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise ProcessError."""
-        document.ready.update(await self._made(_fingerprints, document, str(document.url)))
+        document.ready.update(await self._in_process(_fingerprints, document, str(document.url)))
 
     async def read(self, html: str) -> Page:
         """Return the page that is extracted from HTML. Raise ProcessError."""
-        return await self._made(_page, html, f"a page of {len(html)} characters")
+        return await self._in_process(_page, html, f"a page of {len(html)} characters")
 
-    async def _made(self, function: Callable[[Any, Any], T], of: Document | str, name: str) -> T:
-        await maybe_deferred_to_future(self._turns.acquire())
+    async def _in_process(self, function: Callable[[Any, Any], T], of: Document | str, name: str) -> T:
+        await maybe_deferred_to_future(self._slots.acquire())
         try:
             for _ in range(2):
                 if time.monotonic() < self._broken_until:
-                    raise ProcessError(self._broken)
+                    raise ProcessError(self._broken_why)
                 try:
                     return await arrived(self._processes.submit(function, of))
                 except ProcessError as error:
                     if error.at_start:
                         self._broken_until = time.monotonic() + RETRY
-                        self._broken = f"a new process died at once: {error}"
-                        raise ProcessError(self._broken) from error
+                        self._broken_why = f"a new process died at once: {error}"
+                        raise ProcessError(self._broken_why) from error
                     if not error.died:
                         raise
                     logger.warning("A worker process died and is replaced: %s", error)
         finally:
-            self._turns.release()
+            self._slots.release()
         raise ProcessError(f"the worker process died twice on {name}")
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ HEAD = Struct(f"<3I4B2I4Q{2 * FIGURES}s{BINS}s")
 _ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
 _INVERSE = pow(_MULTIPLIER, -1, 1 << 64)
 _NAME = Struct("<HI")
-_OWN = Struct("<I")  # at the offset 20
+_OWN, _OWN_AT = Struct("<I"), 20  # the size of other detectors' fingerprints, and its offset
 Codes: TypeAlias = npt.NDArray[np.uint8]
 
 
@@ -163,7 +163,7 @@ def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
 
 
 def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: int = 0, facts: bytes = b"") -> bytes:
-    """Return the record with these fingerprints by detector. The second one of `exact` is the identity.
+    """Return the record with these fingerprints by detector. The second fingerprint of `exact` is the identity.
 
     Raise struct.error for fingerprints that are no unsigned 64-bit integers, ValueError for too many of `exact`.
     """
@@ -172,9 +172,10 @@ def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: in
     if len(exact) > 2:
         raise ValueError(f"{EXACT!r} gives {len(exact)} fingerprints; allowed are two")
     tokens, names, figures, codes, sample = sketch
+    digest, identity = [*exact, 0, 0][:2]
     head = HEAD.pack(
         tokens, names, figures, len(sample) // 2, bool(simhash), len(digests), len(bands), len(facts), 0,
-        *[*exact, 0, 0][:2], [*simhash, 0][0], layout, sample, codes,
+        digest, identity, [*simhash, 0][0], layout, sample, codes,
     )  # fmt: skip
     others = {name: values for name, values in fingerprints.items() if name not in NAMES}
     return extended(head + pack(f"<{len(digests) + len(bands)}Q", *digests, *bands) + facts, others)
@@ -194,7 +195,7 @@ def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
         encoded = name.encode()
         parts += [_NAME.pack(len(encoded), len(values)), encoded, pack(f"<{len(values)}Q", *values)]
     own = b"".join(parts)
-    return b"".join([record[:20], _OWN.pack(len(own)), record[24:], own])
+    return b"".join([record[:_OWN_AT], _OWN.pack(len(own)), record[_OWN_AT + _OWN.size :], own])
 
 
 def check(record: bytes) -> None:
@@ -312,7 +313,6 @@ def resemblance(a: Sketch, b: Sketch) -> float:
     """Estimate the resemblance of two documents; 1.0 if both have no shingles.
 
     With 512 bins the standard error is about .02 at a resemblance of .5.
-
     Li, Owen, Zhang 2012, section 3; Li, König 2010 (b-bit minwise hashing), section 2.
     """
     found = overlap(a.codes, b.codes)

@@ -82,11 +82,10 @@ class Rule:
     min_tokens: int
     short_text: str = "unique"
     allowance: float = 0.12
-    """Added to the required resemblance of texts of up to `LONG` tokens. For longer texts, only the part `LONG` /
-    tokens of it is added."""
+    """Added to the required resemblance for up to `LONG` tokens; beyond, `allowance` × `LONG` / tokens is added."""
     short_allowance: float = 8.0
-    """Divided by the number of tokens, and then added in place of `allowance` if it is more, as in short texts. If
-    `resemblance` is given by length, neither is added."""
+    """`short_allowance` / tokens is added instead if it is more, as for short texts. Neither is added if `resemblance`
+    is given by length."""
     tokens_a_figure: float = 200.0
     """One more figure may differ for each of this many tokens."""
 
@@ -108,8 +107,8 @@ class Rule:
         facts. `repeated`: the original has copies already.
 
         A text of fewer than `min_tokens` tokens repeats only an equal text: of the same record or, with `short_text`
-        "exact", of any. If the original has copies, the rule is less strict, since the original
-        is then one of several versions of a text, and another version may differ more from it than a copy does.
+        "exact", of any. If the original has copies, the rule is less strict, since the original is then one of several
+        versions of a text, and another version may differ more from it than a copy does.
         """
         if found.tokens < max(self.min_tokens, 1):
             is_exact = self.short_text == "exact" and found.tokens > 0
@@ -190,7 +189,7 @@ class Matcher:
         self._store = store
         self._scope = _SCOPES[config.scope]
         self.apart: Apart | None = None
-        """The last document with the text of the last judged one, from which only one fact keeps it apart."""
+        """The last document that only one fact keeps apart from the last judged one, which has the same text."""
         self._has_siblings = False  # of the last judged document
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
@@ -232,7 +231,7 @@ class Matcher:
         best = max(match.evidence.resemblance for match in own or matches)
         chosen = max(
             (match for match in own or matches if match.evidence.resemblance > best - NEAREST),
-            key=lambda match: (match.signature.repeats, match.evidence.resemblance, -match.signature.first_seen),
+            key=lambda match: (match.signature.copy_count, match.evidence.resemblance, -match.signature.first_seen),
         )
         same = (match for match in matches if match.signature.says_the_same(chosen.signature))
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id))
@@ -277,10 +276,11 @@ class Matcher:
                 yield match
 
     def _may_be_record(self, later: Signature, earlier: Signature, told_apart: Mapping[str, frozenset[int]]) -> bool:
-        """Return whether a document may be the same record as an earlier one, as far as the facts of others tell.
+        """Return whether a document may be the same record as an earlier one, judging by the facts of third records.
 
-        It is another one if the first record of its host that repeated the earlier one has other facts. Of ten ads of a
-        host that repeat one ad of another host, the first is lost thus, and not all.
+        It is not if the first record of its host that repeated the earlier one has other facts. So if ten ads of a host
+        repeat one ad of another host, only the first is lost. Nor is it if the two are of two hosts, and differ in a
+        fact by which records of one of these hosts are `told_apart`.
         """
         copy = self._copies.get((host(later.url or ""), earlier.id))
         is_other = later.facts and copy and (later.url, later.label) != (copy.url, copy.label)
@@ -291,9 +291,9 @@ class Matcher:
         return site == own or not names or agree_in(names, later.facts, earlier.facts)
 
     def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, frozenset[int]]:
-        """Return the facts that tell the records of each site apart, of those that resemble a document.
+        """Return, for each host with several records that resemble a document, the facts that tell these apart.
 
-        The document can only repeat a record of another site with which it agrees in these facts.
+        The document can only repeat a record of another host with which it agrees in these facts.
         """
         families: dict[str, list[bytes]] = {}
         for earlier in (match.signature for match in matches):
@@ -332,8 +332,8 @@ class Matcher:
     def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> Page:
         """Return the page of a document, for comparison with its candidates.
 
-        Once documents of a run are forgotten, all hosts are met anew: a version of a page that is not held any more
-        must not make a form of the others.
+        Once a run is forgotten, start again without remembered pages: a forgotten version of a page must not turn the
+        others' text into form.
         """
         if self._erasures != self._store.session.erasures:
             self._erasures, self._siblings = self._store.session.erasures, Siblings(self._store.pages)
@@ -362,8 +362,7 @@ class Matcher:
             yield URL, last
 
     def _verified(self, page: Page, name: str, earlier: Signature) -> tuple[Pair, Match] | None:
-        """Return the pair of a page and a candidate of the detector `name`, with its match; None if the rule rejects
-        it."""
+        """Return a page and a candidate of the detector `name` as a pair and a match; None if the rule rejects it."""
         self.compared += 1
         later = page.signature
         found = compare(later.sketch, earlier.sketch)
@@ -374,7 +373,7 @@ class Matcher:
         found = found._replace(resemblance=max(found.resemblance, pair.own_resemblance))
         same_text = _same_text(later, earlier)
         same_record = same_text and (self.is_own(later.url, earlier) or self._is_same_record(later, earlier, pair))
-        if not self.rule.accepts(found, same_record=same_record, same_text=same_text, repeated=earlier.repeats > 0):
+        if not self.rule.accepts(found, same_record=same_record, same_text=same_text, repeated=earlier.copy_count > 0):
             return None
         distance = None if later.simhash is None or earlier.simhash is None else hamming(later.simhash, earlier.simhash)
         measures = round(found.resemblance, 4), round(found.containment, 4), round(found.length_ratio, 4)
@@ -411,7 +410,7 @@ class Matcher:
         if link is None or held is None:
             return None
         found, is_apart = compare(signature.sketch, held.sketch), self.reviews.differ(signature.url, held.url)
-        repeats = _same_text(signature, held) or self.rule.accepts(found, repeated=held.repeats > 0)
+        repeats = _same_text(signature, held) or self.rule.accepts(found, repeated=held.copy_count > 0)
         outcome = judge(duplicate=repeats and not is_apart, containment=found.containment, tokens=found.tokens)
         content = int(mmh3.hash64(held.sketch.codes, signed=False)[0])
         first = site(held.url or "") if link.is_copy else ""

@@ -61,8 +61,7 @@ def _title_word() -> re.Pattern[str]:
 
 
 def same_title(first: str, second: str) -> bool:
-    """Return whether two titles are equal apart from the names of their sites, which stand at the end if both have
-    one."""
+    """Return whether two titles are equal apart from the names of their sites (at the end, if both have one)."""
     ours, theirs = _parts(first), _parts(second)
     is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
     longest = max(ours, key=len, default="")
@@ -94,8 +93,8 @@ def _with(beginning: Words, titles: Collection[Words]) -> int:
 
 
 def names(first: Words, second: Words) -> tuple[list[str], list[str]] | None:
-    """Return the tokens of the words that only one of two titles has; None unless the titles have words in common, and
-    each differs in a few words."""
+    """Return, for each of two titles, the tokens of the words that the other lacks. Return None unless they have a word
+    in common, and each has one to `NAME` words that the other lacks."""
     alone = [[word for word in ours if word not in theirs] for ours, theirs in ((first, second), (second, first))]
     if set(first).isdisjoint(second) or not all(0 < len(name) <= NAME for name in alone):
         return None
@@ -231,7 +230,8 @@ class Pair:
             yield "the earlier text lacks the subject of the title"
         if self.differ_in_subject and self.is_of_one_host:
             found = names(self._page.title, title_words(self._earlier.title))
-            if found and not any(name and self._page.words.issuperset(name) for name in found):
+            has_a_name = any(name and self._page.words.issuperset(name) for name in found or ())
+            if found and not has_a_name:
                 yield "the titles differ in a name"
         required = self._required_own()
         if self.own_resemblance < required:

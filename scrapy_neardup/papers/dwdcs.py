@@ -41,9 +41,9 @@ REACH = 2  # the maximum distance between joined terms
 CANDIDATES, KEY_CONCEPTS = 30, 20  # l and p of the paper
 MIN_CONCEPTS = 20  # concepts in the main part of the network; with fewer, all of them would be key concepts
 POSITION_BITS = 24
-OCCURRENCES = 16  # the maximum number of occurrences of a concept, the first ones; each becomes a fingerprint
+OCCURRENCES = 16  # only the first 16 occurrences of a concept count; each becomes a fingerprint
 COSINE = 0.9  # Sim_thr of the paper
-SPREAD = 0.1  # S_thr as a share of the words, the best in bench/dwdcs.py; the paper gives no value
+SPREAD = 0.1  # S_thr as a share of the words, the best of those that were tried; the paper gives no value
 
 # Only an empty line ends a paragraph, since the end of a line may be within a sentence.
 _END = re.compile(r"[。！？!?；;…]+|\.(?=\s|$)|\n\s*\n")
@@ -193,10 +193,10 @@ def _reachable(graph: Graph, node: str) -> set[str]:
 
 
 def key_nodes(graph: Graph, counts: Mapping[str, int]) -> list[str]:
-    """Return the key concepts of a connected graph. Nodes that lengthen the mean path most if removed come first.
+    """Return the key concepts of a connected graph. First come the nodes whose removal lengthens the mean path most.
 
-    Only the `CANDIDATES` nodes with the most neighbours are tried. Ties are ordered by degree, then by `counts`
-    (occurrences in the text), highest first, then by name. Section 3.3.
+    Only the `CANDIDATES` nodes with the most neighbours are tried. In a tie, the order is: most neighbours, then most
+    occurrences in the text (`counts`), then name. Section 3.3.
     """
     hubs = sorted(graph, key=lambda node: (-len(graph[node]), -counts[node], node))[:CANDIDATES]
     # CB = d without the node - d. The number of pairs and d are equal for all nodes, so path sums give the same order.

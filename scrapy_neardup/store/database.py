@@ -150,7 +150,7 @@ def _check_formats(path: str, db: sqlite3.Connection, names: list[str]) -> None:
     for name in names:
         for (value,) in db.execute(f'SELECT value FROM "{name}" WHERE key = ?', (MADE,)):
             try:
-                merged(load(MADE, value), {})
+                merged(load(MADE, value), {})  # raises for another format
             except ValueError as error:
                 raise StoreError(f"store {path!r} does not fit: {error}; it was left as it is") from error
 

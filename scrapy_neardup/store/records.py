@@ -11,7 +11,7 @@ so a file from a stranger can't run code. The body is a list of the fields in `F
 - visit: `target` is the id of its document, or nil for a URL to be fetched each time. Without `url` and `name`, the
   URL is the document's own. `at` is the id of the state, or 0 for that of the document; `before` has the fields of the
   state before the run. Fields at the end that have their default are left out;
-- host: `trials` are `rules.Row`; `met` maps each new host to the time of its first page; `counters` are
+- host: `trials` are `hosts.Trial`; `met` maps each new host to the time of its first page; `counters` are
   `[host, hashed name of a fact, whether it is a counter]`.
 """
 
@@ -37,8 +37,7 @@ from ..facts import SIZE
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import check as check_record
 from ..fingerprints.record import salt, spread
-from ..hosts import Outcome
-from ..hosts import Row as Trial
+from ..hosts import Outcome, Trial
 from ..signature import Evidence, Signature, Visit
 from ..text.urls import canonical_url, host
 
@@ -140,7 +139,7 @@ def canonical_place(place: str) -> str:
 @lru_cache(maxsize=1024)
 def visit_key(place: str) -> int:
     """Return the key of the visit of a URL, in any spelling, or with a name."""
-    hashed = hash_text(canonical_place(place)) & _OF_NAME - 1
+    hashed = hash_text(canonical_place(place)) & (_OF_NAME - 1)
     return (hashed | _OF_NAME if place.startswith(_NAMES) else hashed) - (1 << 63)
 
 
@@ -248,7 +247,7 @@ def page_keys(url: str | None, *, label: bool, sample: bool) -> array[int]:
 
 
 def visit_keys(visit: Visit) -> array[int]:
-    """Return the keys of a visit as it is stored. That of a document's own URL, of one run with it, needs none."""
+    """Return the keys of a visit as it is stored. A visit of a document's own URL needs none if one run wrote both."""
     is_own, run = not (visit.url or visit.name), code_of(visit.at)
     if is_own and code_of(visit.target or 0) == run:
         return array("Q")
@@ -261,7 +260,7 @@ def visit_keys(visit: Visit) -> array[int]:
 def postings(record: Record) -> tuple[array[int], int | None]:
     """Return the keys and the SimHash by which the index finds a record. Only documents and visits have some."""
     if isinstance(record, Signature):
-        # Also those of a detector with an index in RAM, although they are never looked up.
+        # Including the keys of a detector with an index in RAM, although they are never looked up.
         keys = record.index_keys + page_keys(record.url, label=bool(record.label), sample=record.sample)
         return keys, record.simhash
     return visit_keys(record) if isinstance(record, Visit) else array("Q"), None

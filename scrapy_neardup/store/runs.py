@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from ..fingerprints.record import SKETCH
-from ..hosts import Row as Trial
+from ..hosts import Trial
 from ..signature import Signature, Visit
 from ..text import tokens
 from ..text.urls import canonical_url, host, named_site, site
@@ -123,7 +123,7 @@ class Session:
         return dead
 
     def _claimed(self, wanted: str) -> str:
-        """Lock the run `wanted`, or a new run for "". Return its id."""
+        """Lock the run `wanted`, or a new run if `wanted` is empty. If it is taken, append a number. Return the id."""
         name = wanted or f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
         taken = {records.code(run) for run in self.runs if run != wanted}
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):

@@ -189,11 +189,11 @@ class Server:
         Raise StoreError if the server fails or refuses a request.
         """
         with store_errors(self.name):
-            answers = _checked(self._tried(requests, self._check))
+            answers = _without_errors(self._tried(requests, self._raise_if_down))
             self._failures = 0
             return answers
 
-    def _check(self) -> None:
+    def _raise_if_down(self) -> None:
         """Raise the error for which the server counts as down, if it does."""
         if self._away:
             raise self._away.with_traceback(None)
@@ -246,7 +246,7 @@ class Server:
     def _take_again(self) -> None:
         """Renew lost leases of the runs, and queue what the server may have lost with them."""
         answers = self._exchanged((), [self._taking(run, LEASE) for run in [*self.runs]], ())[2]
-        if 0 in _checked(answers):
+        if 0 in _without_errors(answers):
             why = f"since its lease of {LEASE:.0f} seconds expired"
             raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
         logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
@@ -308,7 +308,7 @@ class Server:
                 self._tried([self._taking(run, LEASE) for run in [*self.runs]])
 
 
-def _checked(answers: list[Any]) -> list[Any]:
+def _without_errors(answers: list[Any]) -> list[Any]:
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer

@@ -30,8 +30,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from ..detectors import Detector
 from ..fingerprints.record import spread
-from ..hosts import Counters, Hosts
-from ..hosts import Row as Trial
+from ..hosts import Counters, Hosts, Trial
 from ..row_index import sharing
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
@@ -321,8 +320,8 @@ class Store:
 
     def repeated(self) -> list[Signature]:
         """Return the documents that have copies, sorted by descending number of copies, then by URL."""
-        found = [signature for signature in self.signatures() if signature.repeats]
-        return sorted(found, key=lambda signature: (-signature.repeats, signature.url or ""))
+        found = [signature for signature in self.signatures() if signature.copy_count]
+        return sorted(found, key=lambda signature: (-signature.copy_count, signature.url or ""))
 
     # What is known of hosts
 

@@ -1,4 +1,4 @@
-"""Read and write the visits of a store: one row for each URL, which is written in place.
+"""Read and write the visits of a store (as bytes: records.py): one row for each URL, which is written in place.
 
 A visit is found by its URL, in any spelling. What no URL returned has a name instead: `copy` for a copy without URL,
 `item` for one of several items of a page, `delivery` for a document whose own URL does not tell when it was delivered.
@@ -98,8 +98,7 @@ class Visits:
             yield from self._complete(some)
 
     def of(self, document: Signature, most: int = MANY) -> list[Visit]:
-        """Return the visits of a document that can be shown, oldest first: that of its own URL, and the newest `most`
-        copies and other visits."""
+        """Return a document's visits that can be shown, oldest first: its own URL's, and the newest `most` others."""
         visits = self._complete(self._to(document, most).values())
         return sorted((visit for visit in visits if visit.shown), key=attrgetter("seen"))
 
@@ -203,7 +202,8 @@ class Visits:
     def _before(self, known: Visit) -> Visit | None:
         """Return the state to put back if this run dies, given the state that it replaces.
 
-        A resumed run that dies loses only what it wrote since. Behind the state that it had then is the one before it.
+        If a resumed run dies, only what it wrote since it was resumed is lost. So the state of that time is put back,
+        and `before` of that state is the one from before the run.
         """
         if not self._session.is_own(known.at):
             earlier = None if known.target else known.before

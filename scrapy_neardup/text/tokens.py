@@ -128,7 +128,7 @@ def spaced(text: str) -> bytes:
 def _depends(character: str) -> bool:
     """Return whether the normalized form of a character depends on its neighbours.
 
-    So do combining marks, letters that join to Hangul syllables, and the capital sigma.
+    It does for combining marks, letters that join to Hangul syllables, and the capital sigma.
     """
     form = _visible(character)
     return form != "" and (unicodedata.category(form[0])[0] == "M" or "\u1100" <= form[0] <= "\u11ff" or "Σ" in form)
@@ -253,15 +253,15 @@ def _scored(words: npt.NDArray[np.uint64], all_words: float) -> tuple[bytes, byt
 
 def _model() -> bytes:
     """Return, as bytes, the log probabilities of first states, of transitions, and of each character in each state."""
-    start, after, seen = (_probabilities(name) for name in ("start", "trans", "emit"))
-    with_each = np.full((LAST - FIRST + 1, len(_STATES)), _UNSEEN)
+    start, after, emitted = (_probabilities(name) for name in ("start", "trans", "emit"))
+    emissions = np.full((LAST - FIRST + 1, len(_STATES)), _UNSEEN)
     for column, state in enumerate(_STATES):
-        for character, likelihood in seen[state].items():
+        for character, likelihood in emitted[state].items():
             if FIRST <= ord(character) <= LAST:
-                with_each[ord(character) - FIRST, column] = likelihood
+                emissions[ord(character) - FIRST, column] = likelihood
     first = [start[state] for state in _STATES]
     between = [after[state].get(other, _UNSEEN) for state in _STATES for other in _STATES]
-    return np.array(first + between).tobytes() + with_each.tobytes()
+    return np.array(first + between).tobytes() + emissions.tobytes()
 
 
 def _probabilities(name: str) -> Mapping[str, Any]:
