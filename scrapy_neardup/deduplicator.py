@@ -167,7 +167,7 @@ class Deduplicator:
         """Decide on a document, and hold it as pending. Later documents are compared with it.
 
         If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds for the outcome of
-        that document. Then the verdict is unique, but the document is not held, since it is held there.
+        that one. If there is none by then, the verdict is unique, but only the other process holds the document.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
         while (claim := self.try_claim(document)).is_early and claim.rival is None:
@@ -196,7 +196,7 @@ class Deduplicator:
         """Claim documents one after another, and commit each before the next one, in less time.
 
         Their lookups are made together. `records` are the records of the documents if `signer` has made them before. If
-        it raises, the documents before stay committed.
+        a claim raises, the documents before stay committed.
         """
         self.foresee(documents, records)
         claims: list[Claim] = []

@@ -76,7 +76,7 @@ class Clock(NamedTuple):
     now: float = 0.0
 
     def shows(self, moment: datetime | float) -> bool:
-        """Return whether a time is that of the crawl. A time without a zone may be of here, or in UTC."""
+        """Return whether a time is that of the crawl. A time without a zone may be local, or in UTC."""
         return bool(self.now) and any(self.since - NEAR <= each <= self.now + AHEAD for each in _seconds(moment))
 
 
@@ -253,7 +253,7 @@ def agree(new: bytes, held: bytes, ignored: Names = ()) -> bool:
 
 
 def counting(a: bytes, b: bytes, counters: Names) -> frozenset[int]:
-    """Return those of the counters that count in both records: "3 left" may become "sold out", which is none."""
+    """Return the counters with a value that can count in both records: "3 left" may become "sold out", which can't."""
     return names_in(a, COUNTING) & names_in(b, COUNTING) & frozenset(counters) if counters else frozenset()
 
 

@@ -423,7 +423,7 @@ class Counters:
     def visit(self, url: str, new: bytes, held: bytes, *, has_text: bool) -> list[int]:
         """Learn from the facts of two visits to a record whose text is the same. Return the names of new counters.
 
-        `has_text`: whether the text is long. The numbers of records without one may be all that they say.
+        `has_text`: whether the text is long. Without a long text, a record may say nothing but its numbers.
         """
         changed = differing(new, held)
         facts = names_in(new, COUNTING) & names_in(held, COUNTING)

@@ -82,7 +82,7 @@ class Fetch(NamedTuple):
     """The encoding of the response; None if it is not text."""
 
     def decoded(self, data: bytes) -> str:
-        """Return bytes of an item as text: the body as the response has it, other bytes by what they are."""
+        """Return bytes of an item as text: the body in the encoding of the response, other bytes in their own."""
         encoding = self.encoding if data == self.body else None
         if encoding is None and not data.isascii():  # ASCII may be ISO-2022-JP, which its page declares
             with suppress(UnicodeDecodeError):
@@ -347,7 +347,7 @@ class Record:
             self.roles[path] = "ignored"
 
     def _ignore_counts(self) -> None:
-        """Leave out the places in a list and the counts of visitors that stand beside a text."""
+        """Leave out counts of visitors and places in a list, if they stand beside a text."""
         counts = [path for path, (kind, _) in self.facts.items() if kind is Kind.CODE and plain(path) in _COUNTS]
         if counts and any(_is_long(text) for texts in self.texts.values() for text in texts):
             for path in counts:

@@ -108,7 +108,7 @@ class Deliveries:
         self._passing.add(document)
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
-        """Record that URLs delivered older documents in this run. Call this before the visits of `new`."""
+        """Record that URLs delivered older documents in this run. Call this before `new` is recorded."""
         for visit in filter(None, map(self._store.resolve, urls)):
             document = visit.signature
             if document is None or document is new or visit.is_copy or self.is_of_run(document.first_seen):
@@ -206,7 +206,7 @@ class Mirrors:
     def _is_placeholder(self, document: Signature) -> bool:
         """Return whether a text is too short to be the own text of pages at so many paths, as with a login wall.
 
-        It needs some `SHORT` tokens for each path. Mirrors have one path. Any other may serve its real text next time.
+        A text needs some `SHORT` tokens for each path. Mirrors have one path. Each path may have its real text later.
         """
         least = min(MANY, max(2, 1 + round(document.sketch.tokens / SHORT)))
         if document.id not in self._placeholders and self._store.urls.at_most(document) >= least:

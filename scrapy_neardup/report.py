@@ -125,7 +125,7 @@ class _Visits:
         self.delivered: set[int] = set()
         """The ids of the documents that any URL returned since the run began."""
         self.kept: set[int] = set()
-        """The ids of those that a URL returned before too."""
+        """The ids of those that the same URL had returned before."""
         self.earlier: dict[int, Visit] = {}
         """The last visit by this spider before the run, by the id of the document."""
         self.own: set[int] = set()
@@ -278,7 +278,7 @@ def text(value: object) -> str:
 
 
 def link(url: str) -> str:
-    """Return a URL without its login, as a link if it is one of the web. A URL with a label is none."""
+    """Return a URL without its login, as a link if it is one of the web. A URL with a label becomes no link."""
     url, href = _LOGIN.sub(r"\1", url), ""
     if len(url) <= LONGEST_LINK and " " not in url:
         with suppress(ValueError):  # a broken IPv6 address, or a surrogate

@@ -89,7 +89,7 @@ class Signature(_Weak):
 
     @property
     def can_be_repeated(self) -> bool:
-        """True if it has text, or is a record without text that has a place."""
+        """True if it has text, or else facts and a URL."""
         return self.head.tokens > 0 or bool(self.head.facts and self.url)
 
     @property

@@ -165,7 +165,7 @@ def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: i
 
 
 class BadRows:
-    """Counts what can't be read, and reports the first of it on stderr."""
+    """Counts the rows that can't be read, and reports the first `SHOWN` on stderr."""
 
     count = 0
 
@@ -182,7 +182,7 @@ class BadRows:
 
 
 class Documents:
-    """Yields the rows of feeds that have text, each with its document, and counts them."""
+    """Yields the rows with text, each with its document, and counts all rows and the documents."""
 
     def __init__(self, opts: argparse.Namespace, settings: BaseSettings) -> None:
         self.feeds, self.bad = Feeds(opts.feeds), BadRows()

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 MOST_NAMES = 3  # the maximum number of parameters that are left out together
 ENOUGH = 41  # documents at two URLs of a class that bring a rule into force: 93 % of all classes, at a risk of 5 %
 NEAR_COPY = 25  # further documents that the rule needs for each near copy
-BRANCH = 3  # of them in a directory to which the rule applies
+BRANCH = 3  # such documents in each directory to which the rule applies
 WINDOW = 200  # the last visits that count
 SAME, NEAR, DIFFERENT = range(3)
 SHORT = 40  # tokens; a shorter text is too often only the frame of the site
@@ -273,7 +273,7 @@ class Learner:
 
 
 class Variants(Adviser):
-    """An extension that learns such parameters of each host. With VARIANTS_FILE, later crawls know them at once."""
+    """An extension that learns the rules of each host. With VARIANTS_FILE, later crawls know them at once."""
 
     def __init__(self, neardup: NearDup, file: str | None) -> None:
         config = neardup.config

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 FLUSH_INTERVAL = 0.5  # seconds: a committed row is durable within one second
 SUMMARY_INTERVAL = 60.0
-CALM = 20  # a store on disk works again after this many syncs without an error, since a write may fail late
+CALM = 20  # a store on disk counts as working again after this many syncs without an error: a write may fail late
 _PASSING = "Items pass. Writes are kept in memory and tried again"
 _SHARED = object()  # the signal by which components find the shared state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
@@ -87,7 +87,7 @@ class NearDup:
         self._calm = 0
         self._loops: list[AsyncioLoopingCall | LoopingCall] = []
         connect = crawler.signals.connect
-        connect(self.itself, signal=_SHARED, weak=False)  # or nobody may hold it until the last component is made
+        connect(self.itself, signal=_SHARED, weak=False)  # else nobody might hold it until the last component is made
         for name in ("spider_opened", "spider_closed", "engine_stopped"):
             connect(getattr(self, name), signal=getattr(signals, name))
 
@@ -433,7 +433,7 @@ def crawl_config(crawler: Crawler) -> Config:
 
 
 def _shorten(error: Exception) -> None:
-    """Replace the traceback of an error that is about to be raised by its message, once, if a crawl can't start.
+    """Have only the message of an error logged, once, instead of its traceback: it is about to stop a crawl's start.
 
     Scrapy does not handle an error of a component's `from_crawler`, so asyncio or Twisted logs fifty lines or more. The
     filter keeps no reference to the error, since Twisted logs an error only when nothing refers to it any more.

@@ -2,7 +2,7 @@
 
 A *ticket* is the record of one changed request: plain values under one key of its meta, so that it survives a disk
 queue. Spiders copy meta into requests of their own, so a ticket is void unless it names the URL of its request, or the
-URL that redirected to it.
+first URL that redirected there.
 
 A request in another's place is a *detour*. Three rules keep detours safe. A detour to another host carries no secrets
 of the requested host. A detour from a public URL does not lead into a private network. A request that a spider makes
@@ -84,7 +84,7 @@ class Ticket(NamedTuple):
 
     @classmethod
     def again(cls, request: Request, reason: str) -> Ticket:
-        """Return a ticket with which a request is sent to its own URL; it stays a detour if it is one."""
+        """Return a ticket with which a request is sent to its own URL; a detour stays a detour."""
         return cls.of(request)._replace(url=request.url, reason=reason)
 
     def redirects(self, request: Request, key: str = "redirect_urls") -> list[Any]:
@@ -221,7 +221,7 @@ class MirrorMiddleware(Component):
         self._mirrors = Mirrors(self.dedup.store, self.config, self.dedup.matcher.reviews, self.dedup.deliveries)
         # The requests that were skipped for a document, with the size of each URL's last response in bytes.
         self._waiting: dict[Signature, list[tuple[Request, int]]] = {}
-        # Documents for which a request was sent after all, and may not have returned them.
+        # Documents for which a request was sent after all. Its response may not have had them.
         self._tried: WeakSet[Signature] = WeakSet()
         self._count = 0
         self._is_asking = False
@@ -354,7 +354,7 @@ class MirrorMiddleware(Component):
         return None
 
     def _others(self, url: str, tried: list[str]) -> tuple[float, list[str]]:
-        """Return the time of the last visit of a dead URL with held content, else 0, and other URLs with its content.
+        """Return when a dead URL was last visited, 0 unless this run lacks its held content, and other URLs with that.
 
         Return nothing if this run has the content already. If all copies are to be fetched, one dead link leads to it.
         """
@@ -441,10 +441,10 @@ class MirrorMiddleware(Component):
     # Links
 
     def _note_link(self, url: str, *, is_abroad: bool = False) -> None:
-        """Keep fetching a page that has a link to a new page if it is a copy; `is_abroad`: of another host's page.
+        """Keep fetching a copy with a link to a new page. `is_abroad`: a copy of another host's page, else of its own.
 
         List pages share an introduction, but not their links. A copy of another host's page is fetched again only for
-        a link to an original without copies. Else who copies a page could hide all that only it links to.
+        a link to an original without copies. Else whoever copies a page could hide what only that page links to.
         """
         if self._copies.pop((url, is_abroad), None):
             self.neardup.keep_fetching(url)

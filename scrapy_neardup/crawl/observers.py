@@ -55,7 +55,7 @@ class Observer:
         self._documents = self._compared = self._others = 0
         # By fact: the number of documents that only this fact keeps apart from an earlier one with their text.
         self._lone: Counter[int] = Counter()
-        # By host: the number of copies of each original and, under "", of all documents, which is never the smaller.
+        # By host: the number of copies of each original and, under "", the number of all documents, never smaller.
         self.hosts: LocalCache[str, Counter[str]] = LocalCache(HOSTS)
         # The fields that the settings name and no item had so far.
         self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")

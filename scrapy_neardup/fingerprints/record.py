@@ -275,7 +275,7 @@ def _value(name: str, key: int) -> int:
     return key * _INVERSE & _ALL ^ salt(name)
 
 
-# Sketches are compared in place of texts: that two have equal minima in a bin is as probable as they are alike
+# Sketches are compared in place of texts: the probability of equal minima in a bin is the resemblance of the texts
 
 
 class Overlap(NamedTuple):

@@ -237,7 +237,7 @@ class Matcher:
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id))
 
     def _repeated(self, document: Document, signature: Signature) -> list[Match]:
-        """Return a match for each held document that a document repeats, of preferred hosts if there are such.
+        """Return a match for each held document that a document repeats; if some are of preferred hosts, only these.
 
         A document of a preferred host is compared only with those of its host. Other hosts' copies of it show no form.
         """
@@ -250,7 +250,7 @@ class Matcher:
         return matches or list(self._matches(document, signature, proposed))
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield a match for each held document that a document repeats, of hosts that are not preferred as its own."""
+        """Yield a match for each document of hosts that are not preferred which a preferred host's document repeats."""
         others = (each for each in self.candidates(document, signature) if self._outranks(document, each))
         proposed = [each for each in others if each[1].url not in self.preference]
         return self._matches(document, signature, proposed, outranked=True) if proposed else iter(())

@@ -5,10 +5,10 @@ has too is *form*, and no evidence of a copy. The rest is a page's *own* text. `
 keep both pages: facts differ, the text is thin, the earlier text lacks the subject of the title, the own texts resemble
 each other too little, or each text has figures or passages that the other lacks. docs/decisions.md has the thresholds.
 
-A shingle is form if one of the other pages has it that this process knows: the last pages of the later page's host, of
-which the store gives a sample at first, and all candidates. The earlier page does not count, nor do pages with its
-text: they are records that differ in a fact. Copies are known pages too if their title is another than their
-original's, or if they have little of its text. Without titles, they are if they are no near copies.
+A shingle is form if another page that this process knows has it: a candidate, or one of the last pages of the later
+page's host, of which the store gives a sample at first. The earlier page does not count, nor do pages with its text:
+they are records that differ in a fact. A copy counts if its title is not its original's, or if it has little of the
+original's text; without titles, if it is no near copy.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Page:
         self._bins: dict[tuple[str, int], npt.NDArray[np.intp]] = {}
 
     def beside(self, earlier: Signature) -> Pair:
-        """Return the pair of this page and an earlier one. The page keeps no reference to it: no cycle."""
+        """Return the pair of this page and an earlier one. The page keeps no reference to the pair: no cycle."""
         return Pair(self, earlier)
 
     @cached_property
@@ -347,7 +347,7 @@ class Pair:
 
     @cached_property
     def _counts(self) -> list[bool]:
-        """For each other page, whether it counts. The earlier page and those with its text, its records, do not."""
+        """For each other page, whether its shingles are form: not for the earlier page and pages with its text."""
         own, text = _place(self._earlier), self._earlier.head.codes
         return [place != own and codes != text for place, codes in self._page.others.items()]
 

@@ -1,8 +1,8 @@
 """Define the rows of a store: their keys, their records as bytes, and what the index finds them by. No I/O.
 
-The key of a document or visit is an integer of 64 bits. Of a document, it is its *id*: the code of the run that wrote
-it (31 bits), and the number of the row in this run (32 bits). Of a visit, it is the hash of its URL or name, and below
-0. All other keys are text: `host/ID`, `run/RUN` and `meta/NAME`.
+The key of a document or visit is an integer of 64 bits. A document's key is its *id*: the code of the run that wrote
+it (31 bits), and the number of the row in this run (32 bits). A visit's key is the hash of its URL or name, and
+negative. All other keys are text: `host/ID`, `run/RUN` and `meta/NAME`.
 
 A value is a CRC-32 (4 bytes, big-endian) of the key and the body, and the body in MessagePack, which holds data only,
 so a file from a stranger can't run code. The body is a list of the fields in `FIELDS`, or a map for the kind `meta`:
@@ -116,8 +116,8 @@ class Run:
 
 @dataclass
 class HostNews:
-    """The record of a `host` row: new evidence on mirrors, new hosts, each with the time of its first page, and hosts
-    with the hashed names of facts, and whether they are counters."""
+    """The record of a `host` row: new evidence on mirrors; new hosts, each with the time of its first page; and facts,
+    each with its host, its hashed name, and whether it is a counter."""
 
     trials: list[Trial] = field(default_factory=list)
     met: dict[str, float] = field(default_factory=dict)

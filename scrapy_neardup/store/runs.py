@@ -53,7 +53,7 @@ class Session:
         self._missed: Counter[str] = Counter()
 
     def begin(self, run: str | None, writer: str) -> list[Run]:
-        """Open the run `run`, a new one for "", or none for None. Return all dead runs, after taking their locks.
+        """Open the run `run`, a new one if it is "", or none if it is None. Lock all dead runs, and return them.
 
         A resumed run that had died is one of them.
         """
@@ -89,7 +89,7 @@ class Session:
         return records.code_of(id) == self._code
 
     def is_of_writer(self, id: int) -> bool:
-        """Return whether the spider or command of this run also had the run in the id of a row open."""
+        """Return whether the run in the id of a row was of the same spider or command as the run of this process."""
         known, mine = self._by_code.get(records.code_of(id)), self.runs.get(self.run)
         return known is mine or (known is not None and mine is not None and known.writer == mine.writer)
 
@@ -132,7 +132,7 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """Store new schemes, if it `writes`. Raise StoreError if one is another than that in the store."""
+        """Store new schemes, if `writes`. Raise StoreError if one differs from that in the store."""
         before: Any = next(map(self.load, self._backend.get([MADE])), None)
         if before is None and self.runs:
             raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
@@ -197,7 +197,7 @@ class Session:
         return records.id_of(self._code, self._last)
 
     def end(self, ended: Run, last: int) -> None:
-        """Write the record of a dead run with rows up to `last`, which has ended. Its own run stays open."""
+        """Write the record of a dead run with rows up to `last`, which has ended. This process's run stays open."""
         if ended.id == self.run:
             ended, self._last = replace(ended, closed=None), max(self._last, last)
             self.sealed = self._last

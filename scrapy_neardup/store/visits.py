@@ -133,7 +133,7 @@ class Visits:
                     yield cast(int, row.key), visit
 
     def count(self, id: int) -> int:
-        """Return the number of copies of a document. A number above `FEW` may include those that changed since."""
+        """Return the number of copies of a document. A number above `FEW` may include URLs that changed since."""
         if id not in self.copies:
             if len(self.copies) >= MOST_COUNTS:
                 self.copies.clear()
@@ -274,7 +274,7 @@ def _entry(key: int, stored: Visit, *, keeps_place: bool = False) -> Entry:
 
 
 def _packed(visit: Visit, at: int, before: Visit | None, *, is_own: bool | None = None) -> Visit:
-    """Return a visit as it is stored: without its document, and without what the row of that says already."""
+    """Return a visit as it is stored: without its document, and without what the row of the document says."""
     url = "" if (_is_own(visit) if is_own is None else is_own) else visit.url
     return _with(visit, url, None, at, before)
 

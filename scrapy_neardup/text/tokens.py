@@ -61,7 +61,7 @@ def _visible(text: str) -> str:
 
 
 def _foreign(text: str) -> set[str]:
-    """Return the characters that are not ASCII, but only one of the Han characters that jieba knows.
+    """Return the characters that are not ASCII; of the Han characters that jieba knows, only one.
 
     This is many times faster than `set` alone.
     """
@@ -136,7 +136,7 @@ def _depends(character: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _form(character: str) -> str:
-    """Return the normalized form of a character but for its case, with blanks around words and for separators."""
+    """Return the normalized form of a character, in its case, with blanks around a word and in place of a separator."""
     return "".join(map(_parted, _visible(character)))
 
 
