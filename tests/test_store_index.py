@@ -170,15 +170,17 @@ def test_levels_are_made_while_a_run_goes_on(place: Place) -> None:
 
 
 def test_levels_are_made_while_rows_are_always_being_written(place: Place) -> None:
+    numbers = iter(range(10_000))
     with place.opened() as store:
-        for number in range(120):
-            put(store, numbered(number), f"http://m.example/{number}")
-            if number % 5 == 0:
-                store.flush(wait=False)
-                store.refresh()
-        assert store.backend.index.last > 120  # type: ignore[attr-defined]
-        assert found(store) == [*range(120)]
-    assert held(place) == [*range(120)]
+
+        def grows() -> bool:
+            put(store, numbered(number := next(numbers)), f"http://m.example/{number}")
+            store.flush(wait=False)
+            store.refresh()
+            return store.backend.index.last > 120  # type: ignore[attr-defined, no-any-return]
+
+        until(grows)
+    assert held(place) == [*range(next(numbers))]
     assert verify(place.address).findings == []
 
 
