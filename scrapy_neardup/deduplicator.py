@@ -254,6 +254,8 @@ class Deduplicator:
         last = link.signature if link and not link.is_copy else None
         if not link or not last or last.says_the_same(signature) or link.firm == (document.url in document.loose):
             return False
+        if not link.firm and self.store.run_of(last) == self.store.run_of(signature):
+            return False  # several items have this URL
         # Another spider may have other fields.
         has_same_fields = names_in(last.facts) == names_in(signature.facts)
         return has_same_fields or self.store.session.is_of_writer(link.at)

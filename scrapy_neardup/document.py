@@ -114,10 +114,10 @@ class Document:
 
     @cached_property
     def values(self) -> npt.NDArray[np.intp]:
-        """The places of the words that are values, ascending: behind a label, or the month of a date. No figures."""
+        """The places of the words that are values, ascending: behind a label, or of a date."""
         words = self.tokens
-        found = {*_labelled(self.text), *_dated(words)}.intersection(range(len(words)))
-        return np.array(sorted(place for place in found if not words[place][:1].isdigit()), np.intp)
+        found = {*_labelled(self.text), *_dated(words)}
+        return np.array(sorted(found.intersection(range(len(words)))), np.intp)
 
     @cached_property
     def spaced(self) -> bytes:
@@ -156,33 +156,50 @@ class Document:
 
 
 # Where a part of a text ends: a line or a cell, a label, a sentence, or a value in a row of several.
-_END = re.compile(r"(\n|:(?=\s)|：|[.;!?](?=\s)|[。；！？|｜]|\s[·•–—]\s)")
+_END = re.compile(
+    r"([\n\t]|:(?=[\s*]|[^\W\d_])|[：【】]|[.;!?](?=\s)|[。；！？|｜]|\s[·•–—=-]\s"
+    r"|,(?=[^\W\d_ ]*(?: [^\W\d_]+){1,3}:))"  # before the label of another value
+)
+_COLONS = (":", "：", "】")
+_AFTER_LABEL = (*_COLONS, *"\n\t|｜", " - ", " – ", " = ")
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_MONTHS = "january|february|march|april|june|july|august|september|october|november|december"
+_DAY = re.compile(
+    rf"{_MONTHS}|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    "|[一二三四五六七八九十廿卅〇○]+[月日号]|(?:周|星期|礼拜)[一二三四五六日天]"
+)
+_BESIDE_DAY = re.compile(rf"{_MONTHS}|may|[月日号]")
 LABEL, VALUE = 3, 6  # the maximum number of words of a label, and of its value
 
 
 def _labelled(text: str) -> Iterator[int]:
     """Yield the place of each word of a value that follows a label.
 
-    A label is a few words before a colon, or a short line or cell: "Colour: moss green", in one line or two. Two short
-    lines alone may be a heading and a link, so there must be three in a row.
+    A label is a few words before a colon, or a short line or cell: "Colour: moss green", in one line or two.
     """
-    split = _END.split(text)
-    parts = [(len(tokenize(part)), end) for part, end in zip(split[::2], [*split[1::2], ""], strict=True)]
-    parts = [(words, end) for words, end in parts if words]
-    is_short = [words <= VALUE and end in ("\n", "") for words, end in parts]
-    is_label = [words <= LABEL and end in (":", "：", "\n") for words, end in parts]
-    place = 0
-    for at, (words, end) in enumerate(parts):
-        if at and is_label[at - 1] and words <= VALUE and end not in (":", "："):
-            is_in_row = any(is_short[max(0, at - 2) : at - 1]) or any(is_short[at + 1 : at + 2])
-            if is_in_row or not is_short[at - 1]:
+    place, has_label = 0, False
+    parts = _END.split(text)
+    for part, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        if words := len(tokenize(part)):
+            if has_label and words <= VALUE and end not in _COLONS:
                 yield from range(place, place + words)
-        place += words
+            has_label = words <= LABEL + 2 * (end in _COLONS) and end in _AFTER_LABEL
+            place += words
 
 
 def _dated(words: Sequence[str]) -> Iterator[int]:
-    """Yield the place of the word before each year, or before its day: of the month in "3 March 2026"."""
-    for place in (at for at, word in enumerate(words) if at and _YEAR.fullmatch(word)):
-        has_day = place > 1 and len(words[place - 1]) < 3 and words[place - 1].isdigit()
-        yield place - 1 - has_day
+    """Yield the places of the words of dates: of months and weekdays, and the figures and the word beside a year."""
+    for place, word in enumerate(words):
+        if _DAY.fullmatch(word):
+            yield place
+        if _BESIDE_DAY.fullmatch(word):
+            yield from _days(words, place - 1, place + 2)
+        elif _YEAR.fullmatch(word):
+            yield from _days(words, place - 2, place + 3)
+            has_day = place > 1 and len(words[place - 1]) < 3 and words[place - 1].isdigit()
+            yield max(0, place - 1 - has_day)
+
+
+def _days(words: Sequence[str], first: int, end: int) -> Iterator[int]:
+    """Yield the places in a range of figures that may be a day or a month."""
+    return (at for at in range(max(0, first), min(end, len(words))) if words[at].isdigit() and len(words[at]) < 3)

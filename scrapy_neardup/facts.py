@@ -26,14 +26,22 @@ from .fingerprints.hashes import hash_text
 
 SIZE = 5  # bytes of a fact: 2 for the name and the kind, 3 for the value
 MOST = 40  # facts that are packed one by one; the others are packed as one
-NEAR = 600.0  # seconds: a time from so long before the run until now is the time of the crawl
+NEAR = 60.0  # seconds: a time from so long before the run until now is the time of the crawl
 AHEAD = 60.0  # seconds by which the clock of a site may be ahead
 LONG_NUMBER = 10_000  # bits
 LONGEST = 50  # characters of a time
 FAR = 1e13  # numbers from here on are no times, in seconds or milliseconds since the epoch
 _BITS, _KIND = 3, 7  # the bits of the kind, beside the name
 _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:10|13)?|doi|productid")
-_MONEY = re.compile("price|cost|amount|salary|fee|stock|quantity|rate")
+# In the name of a field, or beside a number: a price or a quantity, which is no counter.
+_MONEY = re.compile(
+    "price|cost|amount|salary|wage|fee|fare|rent|stock|quantity|rate|precio|preço|preco|importe|tarif|alquiler|preis"
+    "|betrag|gehalt|miete|prix|coût|montant|loyer|salaire|prezzo|canone|prijs|huur|cena|цена|стоимость|зарплата"
+    "|价|價|费|費|租|金额|薪|库存|数量|価格|料金|値段|가격|요금"
+)
+_CURRENCY = re.compile(
+    r"[$€£¥₽₹₩₺₫₴₪฿元円원]|\b(?:usd|eur|gbp|jpy|cny|rmb|chf|cad|aud|inr|krw|rub|brl|pln|sek|nok|dkk|czk|huf|руб|zł|kr)\b"
+)
 _DATE = re.compile(r"\d{4}[-/.年]\d\d?[-/.月]\d\d?(?!\d)|(?<!\d)\d\d?[-/.]\d\d?[-/.](?:\d{4}|\d\d)(?!\d)")
 _DECIMAL = re.compile(r"\d[.,]\d")
 _FIGURE = re.compile(r"\d")
@@ -113,7 +121,7 @@ def string_fact(field: str, text: str, clock: Clock) -> Fact:
         return _NOW
     written = " ".join((text if text.isascii() else normalize("NFKC", text)).casefold().split())
     kind = _kind(field, written)
-    return kind, hash_text(re.sub(r"\W+", "", written) if kind is Kind.STRONG else written)
+    return kind, hash_text(re.sub(r"[^\w+.]+", "", written) if kind is Kind.STRONG else written)
 
 
 def link_fact(link: str) -> Fact:
@@ -159,17 +167,17 @@ def _kind(field: str, written: str) -> Kind:
         return Kind.WORDS if any(map(str.isalpha, written)) else Kind.CODE
     if _DATE.search(written):
         return Kind.WORDS
-    if by_name is Kind.OTHER or _DECIMAL.search(written):
+    if by_name is Kind.OTHER or _DECIMAL.search(written) or _CURRENCY.search(written):
         return Kind.OTHER
     return Kind.FIGURE if _LETTERS.search(written) else Kind.CODE
 
 
 @lru_cache(maxsize=4096)
 def _kind_by_name(field: str) -> Kind | None:
-    name = plain(field.rpartition(".")[2])
-    if _STRONG.fullmatch(name):
+    names = [*map(plain, field.split("."))]
+    if _STRONG.fullmatch(names[-1]):
         return Kind.STRONG
-    return Kind.OTHER if _MONEY.search(name) else None
+    return Kind.OTHER if any(map(_MONEY.search, names)) else None
 
 
 def _moment(text: str) -> datetime | float | None:
@@ -238,10 +246,11 @@ def _by_name(facts: bytes, kinds: Collection[int] = (*Kind,)) -> dict[int, bytes
     return found
 
 
-def agree(new: bytes, held: bytes, ignored: Names = ()) -> bool:
+def agree(new: bytes, held: bytes, ignored: Names = (), *, needs_all: bool = False) -> bool:
     """Return whether two records of one site have the same facts, apart from the ignored fields.
 
-    If an equal strong fact shows that they are one record, they agree even if the held record has more facts.
+    If an equal strong fact shows that they are one record, they agree even if the held record has more facts, unless the new one
+    `needs_all` of them.
     """
     if new == held:
         return True
@@ -249,7 +258,8 @@ def agree(new: bytes, held: bytes, ignored: Names = ()) -> bool:
     ours, theirs = (
         {name: value for name, value in _by_name(each).items() if name not in left_out} for each in (new, held)
     )
-    return ours == theirs or (are_strongly_equal(new, held) is True and ours.items() <= theirs.items())
+    is_part = not needs_all and are_strongly_equal(new, held) is True and ours.items() <= theirs.items()
+    return ours == theirs or is_part
 
 
 def counting(a: bytes, b: bytes, counters: Names) -> frozenset[int]:

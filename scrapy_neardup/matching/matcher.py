@@ -284,7 +284,7 @@ class Matcher:
         """
         copy = self._copies.get((host(later.url or ""), earlier.id))
         is_other = later.facts and copy and (later.url, later.label) != (copy.url, copy.label)
-        if copy and is_other and not agree(later.facts, copy.facts, self._store.counters.of(later.url)):
+        if copy and is_other and not agree(later.facts, copy.facts):
             return False
         site, own = host(earlier.url or ""), host(later.url or "")
         names = {*told_apart.get(site, ()), *(names_in(earlier.facts) & told_apart.get(own, frozenset()))}
@@ -303,14 +303,16 @@ class Matcher:
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
         """Learn from what the document's URL returned before with the same text.
 
-        Among several items of a page, those of an earlier run are compared. If some share a text, it is unknown which
-        is which, unless one has the same facts.
+        If other items may have this URL too, those of the last run are compared. If several of that run share a text, it
+        is unknown which is which, unless one has the same facts.
         """
         held = [each.signature for each in matches if _same_text(signature, each.signature)]
         held = [each for each in held if self.is_own(document.url, each)]
-        if document.is_one_of_several:
+        if document.is_one_of_several or document.url in document.loose:
             held = [each for each in held if self._store.run_of(each) != self._store.run]
-            held = [each for each in held if each.facts == signature.facts] or held
+            newest = self._store.run_of(max(held, key=lambda each: each.first_seen)) if held else ""
+            same = [each for each in held if each.facts == signature.facts]
+            held = same or [each for each in held if self._store.run_of(each) == newest]
         else:
             held = [each for each in held if each is self.last(document.url)]
         if len(held) == 1:
@@ -340,11 +342,13 @@ class Matcher:
         return self._siblings.page(document, signature, (earlier for _, earlier in proposed))
 
     def _why_apart(self, document: Document, earlier: Signature, pair: Pair) -> str | None:
-        is_own = self.is_own(document.url, earlier) and not document.is_one_of_several
+        has_its_url = self.is_own(document.url, earlier)
+        is_own = has_its_url and not document.is_one_of_several
         is_own = is_own and _fragment(document.url) == _fragment(earlier.url)  # else it is another part of the page
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
-        return pair.why_siblings(is_own=is_own, counters=self._store.counters.of(document.url))
+        counters = self._store.counters.of(document.url) if has_its_url else ()
+        return pair.why_siblings(is_own=is_own, counters=counters)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
@@ -390,7 +394,7 @@ class Matcher:
             and pair.is_of_one_host
             and (not later.title or title_words(later.title) == title_words(earlier.title))
             and (later.sketch.tokens > 0 or has_strong(later.facts))
-            and agree(later.facts, earlier.facts, self._store.counters.of(later.url))
+            and agree(later.facts, earlier.facts)
         )
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:

@@ -203,11 +203,15 @@ class Pair:
         is_record = are_strongly_equal(ours, theirs)
         if is_record is False:
             return "the items differ in a number that is the same on all sites"
-        if self.is_of_one_host and not agree(ours, theirs, counters):
+        document = self._page.document
+        needs_all = is_own and document.url not in document.loose
+        if self.is_of_one_host and not agree(ours, theirs, counters, needs_all=needs_all):
             return "the items differ in " + self._differing(counters)
+        if self.is_of_one_host and (is_own or is_record or document.url == self._earlier.url) and self._has_other_title:
+            return "the titles differ"
         if is_own and not self._is_equal and self._grown > PART:
             return self._longer
-        if is_own or is_record or not self._page.document.url or not self._earlier.url:
+        if is_own or is_record or not document.url or not self._earlier.url:
             return None
         if ours and self._is_equal and self.is_of_one_host:
             # Equal facts and equal text are one record, even if the text is a form.
@@ -230,8 +234,8 @@ class Pair:
             yield "the earlier text lacks the subject of the title"
         if self.differ_in_subject and self.is_of_one_host:
             found = names(self._page.title, title_words(self._earlier.title))
-            has_a_name = any(name and self._page.words.issuperset(name) for name in found or ())
-            if found and not has_a_name:
+            said = {bool(name) and self._page.words.issuperset(name) for name in found or ()}
+            if len(said) == 1:  # of a text that says both, as of one that says neither, the titles tell more
                 yield "the titles differ in a name"
         required = self._required_own()
         if self.own_resemblance < required:
@@ -296,6 +300,17 @@ class Pair:
     @cached_property
     def _has_same_title(self) -> bool:
         return bool(self._page.title) and self._page.title == title_words(self._earlier.title)
+
+    @property
+    def _has_other_title(self) -> bool:
+        """True if the subjects of the titles differ; for a page with one item, in more than figures."""
+        page, theirs = self._page, title_words(self._earlier.title)
+        if page.title == theirs or not (page.title and theirs):
+            return False
+        ours, theirs = page.subject, subject(theirs, page.host_titles | {page.title})
+        if page.document.is_one_of_several:
+            return ours != theirs
+        return any(not word.isdigit() for word in {*ours} ^ {*theirs})
 
     @property
     def _has_other_figures(self) -> bool:
