@@ -249,8 +249,8 @@ def _by_name(facts: bytes, kinds: Collection[int] = (*Kind,)) -> dict[int, bytes
 def agree(new: bytes, held: bytes, ignored: Names = (), *, needs_all: bool = False) -> bool:
     """Return whether two records of one site have the same facts, apart from the ignored fields.
 
-    If an equal strong fact shows that they are one record, they agree even if the held record has more facts, unless the new one
-    `needs_all` of them.
+    If an equal strong fact shows that they are one record, they agree even if the held record has more facts, unless
+    the new one `needs_all` of them.
     """
     if new == held:
         return True

@@ -303,8 +303,8 @@ class Matcher:
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
         """Learn from what the document's URL returned before with the same text.
 
-        If other items may have this URL too, those of the last run are compared. If several of that run share a text, it
-        is unknown which is which, unless one has the same facts.
+        If other items may have this URL too, those of the last run are compared. If several of that run share a text,
+        it is unknown which is which, unless one has the same facts.
         """
         held = [each.signature for each in matches if _same_text(signature, each.signature)]
         held = [each for each in held if self.is_own(document.url, each)]
