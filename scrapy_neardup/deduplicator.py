@@ -252,7 +252,9 @@ class Deduplicator:
         """Return whether the document's own URL last returned another document, which is still held."""
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
         last = link.signature if link and not link.is_copy else None
-        if not link or not last or last.says_the_same(signature) or link.firm == (document.url in document.loose):
+        if not link or not last or link.firm == (document.url in document.loose):
+            return False
+        if last.says_the_same(signature) and last.title == signature.title:
             return False
         if not link.firm and self.store.run_of(last) == self.store.run_of(signature):
             return False  # several items have this URL

@@ -51,6 +51,8 @@ _LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.I)
 _LINK_END = re.compile(r"^[a-z]+:(?=//)|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a fragment that names a page stays
 
+_PAGE_ID = re.compile(r"[?&]((?!s(?:ess(?:ion)?)?id=)(?:\w*id|p|nr?|no)=\d{1,9})(?=[&#]|$)", re.I)  # in a query
+
 
 class Kind(IntEnum):
     """The kind of a fact. On its own site, a fact of any kind decides."""
@@ -66,7 +68,7 @@ class Kind(IntEnum):
     FIGURE = 4
     """A number with words, such as "12 Mill Street" or "3 days ago". It may be a counter, or tell records apart."""
     LINK = 5
-    """A link without its query. If it changes at each visit, it has a token in it."""
+    """A link with little of its query. If it changes at each visit, it has a token in it."""
 
 
 COUNTING = (Kind.CODE, Kind.FIGURE, Kind.LINK)
@@ -125,8 +127,8 @@ def string_fact(field: str, text: str, clock: Clock) -> Fact:
 
 
 def link_fact(link: str) -> Fact:
-    """Return a link as a fact, without its scheme, its query and a fragment that names no page."""
-    return Kind.LINK, hash_text(_LINK_END.sub("", link))
+    """Return a link as a fact, without its scheme, and of its query and fragment only what names a page."""
+    return Kind.LINK, hash_text("&".join([_LINK_END.sub("", link), *_PAGE_ID.findall(link)]))
 
 
 def list_fact(elements: Collection[Fact]) -> Fact:

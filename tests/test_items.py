@@ -400,6 +400,8 @@ def test_other_facts_are_not_strong(name: str) -> None:
     [
         ("http://a.example/map?session=1", "https://a.example/map?session=2", True),
         ("http://a.example/map#top", "http://a.example/map#end", True),
+        ("http://a.example/get?sid=1&t=7", "http://a.example/get?sid=2&t=8", True),
+        ("http://a.example/get?id=1", "http://a.example/get?id=2", False),
         ("http://a.example/#/rooms/1", "http://a.example/#/rooms/2", False),  # pages of an app
         ("http://a.example/#!rooms/1", "http://a.example/#!rooms/2", False),
         ("http://a.example/map/1", "http://a.example/map/2", False),
@@ -429,7 +431,7 @@ def test_the_time_of_the_crawl_is_one_fact_however_often_it_changes(now: object)
 @pytest.mark.parametrize(
     "then",
     [
-        "2024-05-06", date(2024, 5, 6), "2024-05-05T10:30:00Z", NOW.replace(minute=35), NOW.replace(hour=13),
+        "2024-05-06", date(2024, 5, 6), "2024-05-05T10:30:00Z", "2024-05-06T09:25:00Z", NOW.replace(minute=35), NOW.replace(hour=13),
         NOW.timestamp() - 86400, 7,
     ],
 )  # fmt: skip

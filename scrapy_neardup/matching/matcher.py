@@ -347,8 +347,9 @@ class Matcher:
         is_own = is_own and _fragment(document.url) == _fragment(earlier.url)  # else it is another part of the page
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
+        is_beside = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         counters = self._store.counters.of(document.url) if has_its_url else ()
-        return pair.why_siblings(is_own=is_own, counters=counters)
+        return pair.why_siblings(is_own=is_own, is_beside=is_beside, counters=counters)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""

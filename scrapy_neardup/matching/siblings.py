@@ -193,11 +193,11 @@ class Pair:
         url = page.document.url or ""
         self.is_of_one_host = host(url) == host(earlier.url or "") != ""
 
-    def why_siblings(self, *, is_own: bool, counters: Names = ()) -> str | None:
+    def why_siblings(self, *, is_own: bool, is_beside: bool = False, counters: Names = ()) -> str | None:
         """Return the reason why the two pages are siblings; None if they are not.
 
-        `is_own`: the earlier page is what this URL returned before. Then they are siblings only if facts differ.
-        `counters`: the names of the facts that do not count on this host.
+        `is_own`: the earlier page is what this URL returned before. Then only facts, titles and new passages count.
+        `is_beside`: both are items of one page. `counters`: the names of the facts that do not count.
         """
         ours, theirs = self._later.facts, self._earlier.facts
         is_record = are_strongly_equal(ours, theirs)
@@ -209,6 +209,8 @@ class Pair:
             return "the items differ in " + self._differing(counters)
         if self.is_of_one_host and (is_own or is_record or document.url == self._earlier.url) and self._has_other_title:
             return "the titles differ"
+        if is_beside and not self._is_equal:
+            return "one page has both"
         if is_own and not self._is_equal and self._grown > PART:
             return self._longer
         if is_own or is_record or not document.url or not self._earlier.url:
