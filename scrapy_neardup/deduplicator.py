@@ -256,11 +256,16 @@ class Deduplicator:
             return False
         if last.says_the_same(signature) and last.title == signature.title:
             return False
-        if not link.firm and self.store.run_of(last) == self.store.run_of(signature):
+        if not link.firm and self._is_since(signature, last):
             return False  # several items have this URL
         # Another spider may have other fields.
         has_same_fields = names_in(last.facts) == names_in(signature.facts)
         return has_same_fields or self.store.session.is_of_writer(link.at)
+
+    def _is_since(self, signature: Signature, last: Signature) -> bool:
+        """Return whether a document was delivered since the run began that added another one."""
+        began = next((run.started for run in self.store.runs() if run.id == self.store.run_of(last)), 0.0)
+        return max(signature.first_seen, self.deliveries.last(signature)) >= began
 
     def settle(self, claim: Claim) -> None:
         """Record the outcome of a claim. The claim calls this once."""

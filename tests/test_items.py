@@ -19,7 +19,17 @@ from pydantic import BaseModel
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.document import Tree
-from scrapy_neardup.facts import Clock, agree, are_strongly_equal, has_strong, name_of, pack, string_fact
+from scrapy_neardup.facts import (
+    COUNTING,
+    Clock,
+    agree,
+    are_strongly_equal,
+    has_strong,
+    name_of,
+    names_in,
+    pack,
+    string_fact,
+)
 from scrapy_neardup.items import Fetch, Record, item_document, roles_in_words
 from scrapy_neardup.settings import Config
 from scrapy_neardup.text.html import parse
@@ -411,6 +421,18 @@ def test_a_link_is_a_fact_as_far_as_it_names_a_page(one: str, two: str, is_one_f
     assert (facts({"text": BODY, "map": one}) == facts({"text": BODY, "map": two})) is is_one_fact
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"price": 707}, {"precio": 707}, {"Miete": "707"}, {"价格": 707}, {"price": {"value": 707}}, {"a": {"fare": 7}},
+        {"was": "$707"}, {"was": "707 EUR"}, {"was": "707元/月"}, {"was": "707 kr"},
+    ],
+)  # fmt: skip
+def test_a_price_is_no_counter(item: dict[str, Any]) -> None:
+    assert names_in(facts({**item, "text": BODY}), COUNTING) == frozenset()
+    assert len(names_in(facts({**item, "level": 7, "text": BODY}), COUNTING)) == 1
+
+
 NOW = datetime(2024, 5, 6, 10, 30, tzinfo=timezone.utc)
 CRAWL = Fetch((URL,), place=URL, gives_one=True, clock=Clock(NOW.timestamp() - 3600, NOW.timestamp()))
 
@@ -431,8 +453,8 @@ def test_the_time_of_the_crawl_is_one_fact_however_often_it_changes(now: object)
 @pytest.mark.parametrize(
     "then",
     [
-        "2024-05-06", date(2024, 5, 6), "2024-05-05T10:30:00Z", "2024-05-06T09:25:00Z", NOW.replace(minute=35), NOW.replace(hour=13),
-        NOW.timestamp() - 86400, 7,
+        "2024-05-06", date(2024, 5, 6), "2024-05-05T10:30:00Z", "2024-05-06T09:25:00Z", NOW.replace(minute=35),
+        NOW.replace(hour=13), NOW.timestamp() - 86400, 7,
     ],
 )  # fmt: skip
 def test_any_other_time_is_a_fact_of_its_own(then: object) -> None:
@@ -478,6 +500,18 @@ def test_a_record_without_text_is_a_document_if_it_says_two_things_at_a_url(
 # Several items of a page
 
 SEVERAL = Fetch((URL,), place=URL)
+
+
+def test_items_of_one_page_are_copies_only_if_their_texts_and_titles_are_equal() -> None:
+    ads = [("Nurse", BODY), ("Nurse", f"{BODY} Ulm."), ("Clerk", BODY), ("Nurse", BODY)]
+    statuses = []
+    with Deduplicator.open() as dedup:
+        for title, body in ads:
+            document = item_document({"title": title, "text": body}, Config(), SEVERAL)
+            assert document
+            statuses.append(dedup.claim(document).verdict.status)
+    assert statuses[:3] == ["unique"] * 3
+    assert statuses[3] != "unique"
 
 
 def test_items_of_a_host_that_repeat_one_of_another_host_are_told_apart_by_their_facts() -> None:

@@ -95,6 +95,30 @@ def test_a_counter_becomes_known_and_then_counts_no_more(crawl, a):
     assert [item["status"] for item in third.items] == ["sold"]
 
 
+def test_a_counter_does_not_make_records_of_other_urls_one(crawl, a):
+    def day(reads: int, more: int = 0) -> list[str]:
+        ads = {f"/ad/{n}": {"title": f"Piano {n}", "reads": reads + n, "description": article(n)} for n in range(10)}
+        ads |= {f"/flat/{n}": {"title": "Flat", "reads": 600 + n, "description": TEXT} for n in range(more)}
+        return fill(a, ads)
+
+    assert "no longer counts" in [crawl("EventSpider", DROP, urls=day(reads), own="url") for reads in (100, 220)][1].log
+    flats = crawl("EventSpider", DROP, urls=day(350, 4), own="url").items
+    assert [item["reads"] for item in flats] == [600, 601, 602, 603]
+
+
+@pytest.mark.parametrize("name", ["size", "colour"])
+def test_variants_with_the_url_of_their_product_are_kept_and_stored_once(crawl, a, name):
+    def day(count: int) -> list[str]:
+        boots = [
+            {"title": "Boot", name: (n if name == "size" else f"no. {n}"), "link": f"{a.url}/boot", "description": TEXT}
+            for n in range(count)
+        ]
+        return fill(a, {"/list": boots})
+
+    for count, kept in ((3, 3), (5, 2), (5, 0), (5, 0)):
+        assert len(crawl("EventSpider", DROP, urls=day(count)).items) == kept
+
+
 def test_two_spiders_of_one_store_with_different_fields(crawl, a):
     def day(**more: Any) -> list[str]:
         return fill(a, {f"/n/{n}": {"title": f"News {n}", "body": article(n), **more} for n in range(3)})
