@@ -227,7 +227,8 @@ def test_a_page_whose_items_repeat_one_document_is_fetched_for_its_next_item(cra
     items = [{"url": f"{b.url}/list#{city}", "title": "Nurse", "text": text} for city, text in texts.items()]
     a.pages["/ad"], b.pages["/list"] = Page(json.dumps([ad])), Page(json.dumps(items))
     urls = [f"{a.url}/ad", f"{b.url}/list"]
-    settings = {"NEARDUP_SKIP_START": True, "NEARDUP_RECHECK": 0}
+    settings = {"NEARDUP_SKIP_START": True, "NEARDUP_RECHECK": 0, "NEARDUP_REVISIT": "drop"}
+    crawl("JsonSpider", settings, urls=urls[:1])  # else the list may come first, with items that are no copies
     assert crawl("JsonSpider", settings, urls=urls).count("duplicates") == 2
     b.pages["/list"] = Page(json.dumps([*items, {"url": f"{b.url}/list#lamp", "title": "Lamp", "text": article(2)}]))
     assert f"{b.url}/list#lamp" in crawl("JsonSpider", settings, urls=urls).urls
