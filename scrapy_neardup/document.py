@@ -165,8 +165,9 @@ _AFTER_LABEL = (*_COLONS, *"\n\t|｜", " - ", " – ", " = ")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MONTHS = "january|february|march|april|june|july|august|september|october|november|december"
 _DAY = re.compile(
-    rf"{_MONTHS}|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    "|[一二三四五六七八九十廿卅〇○]+[月日号]|(?:周|星期|礼拜)[一二三四五六日天]"
+    rf"{_MONTHS}|(?:mon|tues|wednes|thurs|fri|satur|sun)day|today|tonight|tomorrow|first|second|third|fifth|eighth|ninth"
+    r"|twelfth|(?:four|six|seven|ten|eleven|\w+teen|\w+tie)th"
+    "|[一二三四五六七八九十廿卅〇○]+[月日号]|(?:周|星期|礼拜)[一二三四五六日天]|[本下上这]周|[今明后]天"
 )
 _BESIDE_DAY = re.compile(rf"{_MONTHS}|may|[月日号]")
 LABEL, VALUE = 3, 6  # the maximum number of words of a label, and of its value
