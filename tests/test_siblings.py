@@ -572,6 +572,11 @@ def test_the_next_process_knows_the_titles(tmp_path: Path) -> None:
             assert claimed(dedup, page) == [expected]
 
 
+def test_titles_with_the_same_words_in_another_order_are_different() -> None:
+    trains = [Document(f"{A}/{number}", text(1), title) for number, title in enumerate(("York to Ulm", "Ulm to York"))]
+    assert claimed(Deduplicator.open(), *trains) == ["unique"] * 2
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [("in red and blue", "unique"), ("in all colours", "unique"), ("in red", "duplicate"), ("in blue", "duplicate")],
@@ -632,7 +637,6 @@ def strong(number: str) -> bytes:
         ("定于五月六日召开会议", "定于五月七日召开会议", A, VALUE),
         ("held on Monday in the hall", "held on Friday in the hall", A, VALUE),
         ("held on the sixth of May in the hall", "held on the tenth of May in the hall", A, VALUE),
-        ("定于本周三召开会议", "定于下周三召开会议", A, VALUE),
         ("held on 2026-05-06 in hall 5 or 6", "held on 2026-06-06 in hall 5 or 6", A, VALUE),
         ("held on 5 May in hall 5 or 6 or 7", "held on 6 May in hall 5 or 6 or 7", A, VALUE),
         ("A night: 40 crowns, or 33 for members", "A night: 33 crowns, or 40 for members", A, VALUE),
