@@ -256,16 +256,19 @@ class Deduplicator:
             return False
         if last.says_the_same(signature) and last.title == signature.title:
             return False
-        if not link.firm and self._is_since(signature, last):
-            return False  # several items have this URL
-        # Another spider may have other fields.
-        has_same_fields = names_in(last.facts) == names_in(signature.facts)
+        if not link.firm and self.matcher.is_own(document.url, signature) and self._shares_url(signature, link):
+            return False
+        # Another spider may have other fields, and another title.
+        has_same_fields = names_in(last.facts) == names_in(signature.facts) and not last.says_the_same(signature)
         return has_same_fields or self.store.session.is_of_writer(link.at)
 
-    def _is_since(self, signature: Signature, last: Signature) -> bool:
-        """Return whether a document was delivered since the run began that added another one."""
-        began = next((run.started for run in self.store.runs() if run.id == self.store.run_of(last)), 0.0)
-        return max(signature.first_seen, self.deliveries.last(signature)) >= began
+    def _shares_url(self, signature: Signature, link: Visit) -> bool:
+        """Return whether a document was one of several items with its URL when that was last seen before this run."""
+        known = link.before if self.deliveries.is_of_run(link.seen) else link
+        if known is None:
+            return self.deliveries.is_delivered(signature)
+        began = max((run.started for run in self.store.runs() if run.started <= known.seen), default=0.0)
+        return known.target == signature.id or max(signature.first_seen, self.deliveries.last(signature)) >= began
 
     def settle(self, claim: Claim) -> None:
         """Record the outcome of a claim. The claim calls this once."""

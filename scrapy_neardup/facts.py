@@ -33,14 +33,16 @@ LONGEST = 50  # characters of a time
 FAR = 1e13  # numbers from here on are no times, in seconds or milliseconds since the epoch
 _BITS, _KIND = 3, 7  # the bits of the kind, beside the name
 _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:10|13)?|doi|productid")
-# In the name of a field, or beside a number: a price or a quantity, which is no counter.
+# A field with a price or a quantity, which is no counter; such a field with others in it; and a value with a currency.
 _MONEY = re.compile(
-    "price|cost|amount|salary|wage|fee|fare|rent|stock|quantity|rate|precio|preço|preco|importe|tarif|alquiler|preis"
-    "|betrag|gehalt|miete|prix|coût|montant|loyer|salaire|prezzo|canone|prijs|huur|cena|цена|стоимость|зарплата"
-    "|价|價|费|費|租|金额|薪|库存|数量|価格|料金|値段|가격|요금"
+    "price|cost|amount|salary|(?:fee|rate)s?$|stock|quantity|precio|preço|preco|importe|tarif|alquiler|preis|betrag|gehalt"
+    "|miete|prix|coût|montant|loyer|salaire|prezzo|canone|prijs|huur|цена|стоимость|зарплата|(?<!评)价|價|租|金额|薪|库存"
+    "|数量|価格|料金|値段|가격|요금"
 )
+_MONEY_OF = re.compile("price|cost|amount|salary|precio|preis|prix|prezzo|价格|価格|rent|fare|wage|cena|费用")
 _CURRENCY = re.compile(
-    r"[$€£¥₽₹₩₺₫₴₪฿元円원]|\b(?:usd|eur|gbp|jpy|cny|rmb|chf|cad|aud|inr|krw|rub|brl|pln|sek|nok|dkk|czk|huf|руб|zł|kr)\b"
+    r"[$€£¥₽₹₩₺₫₴₪฿]|\d ?[元円원]"
+    r"|\b(?:usd|eur|gbp|jpy|cny|rmb|chf|cad|aud|inr|krw|rub|brl|pln|sek|nok|dkk|czk|huf|руб|zł|kr)\b"
 )
 _DATE = re.compile(r"\d{4}[-/.年]\d\d?[-/.月]\d\d?(?!\d)|(?<!\d)\d\d?[-/.]\d\d?[-/.](?:\d{4}|\d\d)(?!\d)")
 _DECIMAL = re.compile(r"\d[.,]\d")
@@ -51,7 +53,10 @@ _LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.I)
 _LINK_END = re.compile(r"^[a-z]+:(?=//)|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a fragment that names a page stays
 
-_PAGE_ID = re.compile(r"[?&]((?!s(?:ess(?:ion)?)?id=)(?:\w*id|p|nr?|no)=\d{1,9})(?=[&#]|$)", re.I)  # in a query
+_PAGE_ID = re.compile(  # in a query
+    r"[?&]((?:(?:article|category|doc|document|event|file|item|job|news|node|page|post|product|story|thread|topic)?_?id"
+    r"|p|nr?|no)=\d{1,9})(?=[&#]|$)"
+)
 
 
 class Kind(IntEnum):
@@ -123,12 +128,12 @@ def string_fact(field: str, text: str, clock: Clock) -> Fact:
         return _NOW
     written = " ".join((text if text.isascii() else normalize("NFKC", text)).casefold().split())
     kind = _kind(field, written)
-    return kind, hash_text(re.sub(r"[^\w+.]+", "", written) if kind is Kind.STRONG else written)
+    return kind, hash_text(re.sub(r"[^\w+.]+|\.(?!\d)", "", written) if kind is Kind.STRONG else written)
 
 
 def link_fact(link: str) -> Fact:
     """Return a link as a fact, without its scheme, and of its query and fragment only what names a page."""
-    return Kind.LINK, hash_text("&".join([_LINK_END.sub("", link), *_PAGE_ID.findall(link)]))
+    return Kind.LINK, hash_text("&".join([_LINK_END.sub("", link), *sorted(_PAGE_ID.findall(link.lower()))]))
 
 
 def list_fact(elements: Collection[Fact]) -> Fact:
@@ -179,7 +184,7 @@ def _kind_by_name(field: str) -> Kind | None:
     names = [*map(plain, field.split("."))]
     if _STRONG.fullmatch(names[-1]):
         return Kind.STRONG
-    return Kind.OTHER if any(map(_MONEY.search, names)) else None
+    return Kind.OTHER if _MONEY.search(names[-1]) or any(map(_MONEY_OF.fullmatch, names)) else None
 
 
 def _moment(text: str) -> datetime | float | None:

@@ -54,8 +54,6 @@ _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a blo
 
 NEWEST = 16  # the maximum number of documents for one fingerprint; if more have it, they share only a set phrase
 
-NEVER: Callable[[int], bool] = frozenset[int]().__contains__
-
 T = TypeVar("T")
 
 
@@ -165,7 +163,7 @@ class Places(NamedTuple):
 class RowIndex:
     """An index that finds rows by key or SimHash."""
 
-    def __init__(self, lacks_number: Callable[[int], bool] = NEVER) -> None:
+    def __init__(self, lacks_number: Callable[[int], bool] = lambda place: False) -> None:
         """`lacks_number` tells whether the row at a place is still to get its number."""
         self._lacks_number = lacks_number
         self.levels: list[Level] = []
@@ -264,7 +262,7 @@ class RowIndex:
         for place, keys, simhash in newest:
             if place in rows:
                 keys, simhash = rows[place][1] + keys, rows[place][2] if simhash is None else simhash
-            if place not in later:
+            if place not in later or place < 0:  # of a visit, another row may have a number
                 rows[place] = place, keys, simhash
         self.levels.append(Level.of(self.last + 1, last, [*rows.values()]))
         self._restart(row for row in newest if row[0] in later)

@@ -233,7 +233,7 @@ class Matcher:
             (match for match in own or matches if match.evidence.resemblance > best - NEAREST),
             key=lambda match: (match.signature.copy_count, match.evidence.resemblance, -match.signature.first_seen),
         )
-        same = (match for match in matches if match.signature.says_the_same(chosen.signature))
+        same = (match for match in own or matches if match.signature.says_the_same(chosen.signature))
         return min(same, key=lambda match: (match.signature.first_seen, match.signature.id))
 
     def _repeated(self, document: Document, signature: Signature) -> list[Match]:
@@ -349,7 +349,7 @@ class Matcher:
             return WHY_APART
         is_beside = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         counters = self._store.counters.of(document.url) if has_its_url else ()
-        return pair.why_siblings(is_own=is_own, is_beside=is_beside, counters=counters)
+        return pair.why_siblings(is_own=is_own, has_its_url=has_its_url, is_beside=is_beside, counters=counters)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
         """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""

@@ -18,7 +18,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import compress, count
+from itertools import compress, count, filterfalse
 from typing import TypeAlias
 
 import numpy as np
@@ -194,11 +194,14 @@ class Pair:
         url = page.document.url or ""
         self.is_of_one_host = host(url) == host(earlier.url or "") != ""
 
-    def why_siblings(self, *, is_own: bool, is_beside: bool = False, counters: Names = ()) -> str | None:
+    def why_siblings(
+        self, *, is_own: bool, has_its_url: bool = False, is_beside: bool = False, counters: Names = ()
+    ) -> str | None:
         """Return the reason why the two pages are siblings; None if they are not.
 
         `is_own`: the earlier page is what this URL returned before. Then only facts, titles and new passages count.
-        `is_beside`: both are items of one page. `counters`: the names of the facts that do not count.
+        `has_its_url`: it may be another item of the page. `is_beside`: both are items of the page, in this run.
+        `counters`: the names of the facts that do not count.
         """
         ours, theirs = self._later.facts, self._earlier.facts
         is_record = are_strongly_equal(ours, theirs)
@@ -208,7 +211,7 @@ class Pair:
         needs_all = is_own and document.url not in document.loose
         if self.is_of_one_host and not agree(ours, theirs, counters, needs_all=needs_all):
             return "the items differ in " + self._differing(counters)
-        if self.is_of_one_host and (is_own or is_record or document.url == self._earlier.url) and self._has_other_title:
+        if self.is_of_one_host and (has_its_url or is_record) and self._has_other_title:
             return "the titles differ"
         if is_beside and not self._is_equal:
             return "one page has both"
@@ -236,7 +239,8 @@ class Pair:
         if self.differ_in_subject and self._lacks_subject():
             yield "the earlier text lacks the subject of the title"
         if self.differ_in_subject and self.is_of_one_host:
-            found = names(self._page.title, title_words(self._earlier.title))
+            is_moved = sorted(_parts(self._later.title)) == sorted(_parts(self._earlier.title))
+            found = None if is_moved else names(self._page.title, title_words(self._earlier.title))
             said = {bool(name) and self._page.words.issuperset(name) for name in found or ()}
             if len(said) == 1:  # of a text that says both, as of one that says neither, the titles tell more
                 yield "the titles differ in a name"
@@ -313,7 +317,7 @@ class Pair:
         ours, theirs = page.subject, subject(theirs, page.host_titles | {page.title})
         if page.document.is_one_of_several:
             return ours != theirs
-        return any(not word.isdigit() for word in {*ours} ^ {*theirs})
+        return [*filterfalse(str.isdigit, ours)] != [*filterfalse(str.isdigit, theirs)]
 
     @property
     def _has_other_figures(self) -> bool:

@@ -227,7 +227,8 @@ class SqliteBackend(MemoryBackend):
         first, last = self._own[0] if self._own else (END, 0)
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'
         rows = self._db.execute(f"{query} {AT_ONCE}", (self._known, first)).fetchall()
-        own = self._writing[1] if self._writing else {}
+        has_failed = self._writing and self._writing[0].done() and self._writing[0].exception()
+        own = self._writing[1] if self._writing and not has_failed else {}
         found: list[Row] = []
         for number, key, value in rows:
             if key in own:

@@ -26,7 +26,7 @@ import numpy as np
 from .. import row_index
 from ..files import replacing
 from ..fingerprints.record import Head, index_keys
-from ..row_index import NEVER, Integers, Level, Posted, RowIndex, merged_columns
+from ..row_index import Integers, Level, Posted, RowIndex, merged_columns
 from .records import DAMAGE, Key, load, page_keys, visit_keys
 
 STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of memory
@@ -50,10 +50,15 @@ class StoredIndex(RowIndex):
     """The index of a table. Its files are in a folder of their own."""
 
     def __init__(
-        self, db: sqlite3.Connection, path: str, table: str, lacks: Callable[[int], bool] = NEVER, *, writes: bool
+        self,
+        db: sqlite3.Connection,
+        path: str,
+        table: str,
+        lacks_number: Callable[[int], bool] = lambda place: False,
+        *,
+        writes: bool,
     ) -> None:
-        """`lacks` tells whether the row at a place is still to get its number."""
-        super().__init__(lacks)
+        super().__init__(lacks_number)
         self._db = db
         self._path = path
         self._table = table
@@ -104,6 +109,8 @@ class StoredIndex(RowIndex):
             return super()._merge(levels) if len(levels) > 1 else [*levels]
         try:
             return [self.write(levels)]
+        except FileNotFoundError:  # another process has just put another file in its place
+            return [*levels]
         except Exception as error:
             self._writes = False
             self._warn(f"stays in memory: {error}")

@@ -249,11 +249,15 @@ class _Page:
         return chosen if score >= _LEAST_SCORE and is_most and is_all and self._is_headed(chosen) else []
 
     def _is_headed(self, chosen: Sequence[int]) -> bool:
-        """Return whether lines stand below a heading without much between them, or the page has no heading.
+        """Return whether lines stand below a heading with little between, or the page has no heading.
 
-        Otherwise, what is between them is what the page is about, and the lines may be on all pages of the site.
+        Otherwise the page may be about what is between, and the lines be on all pages of the site. Where the <h1> is
+        the name of the site, the heading is a line above them that <title> repeats.
         """
-        if not (headings := self.lines.headings):
+        title = next(map(text_of, self._root.iter("title")), "")
+        begin = self.lines.texts[max(0, chosen[0] - 1) : chosen[0] + 1]
+        has_title = any(len(text) >= _REPEATED.start and text in title for text in begin)
+        if has_title or not (headings := self.lines.headings):
             return True
         above = [heading for heading in headings if heading <= chosen[-1]]
         between = range(above[-1] + 1, chosen[0]) if above else ()
