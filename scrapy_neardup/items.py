@@ -1,9 +1,9 @@
 """Make documents from items: find the role of each field by its value. No I/O.
 
-Roles: the item's own URL, the title, texts, *facts* (short values that say what the record is), links (facts without
-their query), and ignored fields. A value of `ENOUGH` words or more is a text, because a shorter one could never be a
-near-duplicate. The names of fields matter only where values do not tell: for the title, for short texts, and for the
-numbers that are the same on all sites, such as an ISBN.
+Roles: the item's own URL, the title, texts, *facts* (short values that say what the record is), links (facts, of whose
+query little counts), and ignored fields. A value of `ENOUGH` words or more is a text, because a shorter one could never
+be a near-duplicate. The names of fields matter only where values do not tell: for the title, for short texts, and for
+the numbers that are the same on all sites, such as an ISBN.
 
 Nested values are read like fields, with dotted names such as `job.location`. A list of one value is read like the
 value. Facts in a list count in any order.

@@ -119,6 +119,13 @@ def test_variants_with_the_url_of_their_product_are_kept_and_stored_once(crawl, 
         assert len(crawl("EventSpider", DROP, urls=day(count)).items) == kept
 
 
+def test_an_item_of_a_list_with_an_own_link_that_changes_to_and_fro_is_new_each_time(crawl, a):
+    for price, kept in ((20, 2), (15, 1), (20, 1), (15, 1), (15, 0), (20, 1)):
+        rows_ = [{"title": "Lamp", "price": price, "link": f"{a.url}/lamp", "description": TEXT}]
+        rows_ += [{"title": "Chair", "price": 5, "link": f"{a.url}/chair", "description": article(2)}]
+        assert len(crawl("EventSpider", DROP, urls=fill(a, {"/list": rows_})).items) == kept
+
+
 def test_two_spiders_of_one_store_with_different_fields(crawl, a):
     def day(**more: Any) -> list[str]:
         return fill(a, {f"/n/{n}": {"title": f"News {n}", "body": article(n), **more} for n in range(3)})

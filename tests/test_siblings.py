@@ -572,6 +572,16 @@ def test_the_next_process_knows_the_titles(tmp_path: Path) -> None:
             assert claimed(dedup, page) == [expected]
 
 
+def test_pages_with_one_text_and_two_titles_are_stored_once_however_often_they_are_seen(tmp_path: Path) -> None:
+    pages = [("d", 1, "Boot blue"), ("b", 1, "Boot red"), ("e", 2, "Boot red")]
+    for status in ("unique", "revisit", "revisit"):
+        with Deduplicator.open(tmp_path / "store.sqlite", revisit="drop") as dedup:
+            for name, part, title in pages:
+                claim = dedup.claim(Document(f"{A}/{name}", text(part), title))
+                claim.commit()
+                assert (claim.verdict.status, claim.verdict.changed) == (status, False)
+
+
 def test_titles_with_the_same_words_in_another_order_are_different() -> None:
     trains = [Document(f"{A}/{number}", text(1), title) for number, title in enumerate(("York to Ulm", "Ulm to York"))]
     assert claimed(Deduplicator.open(), *trains) == ["unique"] * 2

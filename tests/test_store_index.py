@@ -199,6 +199,24 @@ def test_a_level_has_rows_that_are_about_to_be_written_again(place: Place) -> No
     assert verify(place.address).findings == []  # else a file without these rows is made anew
 
 
+def test_a_level_has_the_rows_of_visits_that_a_kill_keeps_as_they_were(place: Place) -> None:
+    documents = [*map(numbered, range(80))]
+    store = place.open()
+    for first in (0, 40):
+        for number in range(first, first + 40):
+            put(store, documents[number], f"http://m.example/{number}")
+        store.flush()
+        for number in range(first, first + 40) if first else ():
+            store.record(link(f"http://m.example/{number}", documents[number - 1], is_copy=True))
+        store.refresh()
+    place.die(store)
+    assert names(place)
+    assert verify(place.address).findings == []  # else a small file would be made anew
+    with place.opened(unclean_run="keep") as store:
+        copies = [store.resolve(f"http://m.example/{number}") for number in range(40, 80)]
+        assert [copy.signature.copy_count for copy in copies if copy and copy.signature] == [1] * 40
+
+
 def test_levels_are_few_and_nothing_else_lies_there(place: Place) -> None:
     for first in range(0, 120, 12):
         fill_numbered(place, first, 12)
