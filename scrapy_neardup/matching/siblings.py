@@ -96,7 +96,7 @@ def names(first: Words, second: Words) -> tuple[list[str], list[str]] | None:
     """Return, for each of two titles, the tokens of the words that the other lacks. Return None unless they have a word
     in common, and each has one to `NAME` words that the other lacks, or only their order differs."""
     alone = [[word for word in ours if word not in theirs] for ours, theirs in ((first, second), (second, first))]
-    is_moved = first != second and not any(alone)
+    is_moved = first != second and sorted(first) == sorted(second)
     if set(first).isdisjoint(second) or not (is_moved or all(0 < len(name) <= NAME for name in alone)):
         return None
     ours, theirs = (tokenize(_joined(name)) for name in alone)
