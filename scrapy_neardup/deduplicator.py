@@ -254,13 +254,13 @@ class Deduplicator:
         last = link.signature if link and not link.is_copy else None
         if not link or not last or link.firm == (document.url in document.loose):
             return False
-        if last.says_the_same(signature) and last.title == signature.title:
+        if last.is_twin_of(signature):
             return False
         if not link.firm and self.matcher.is_own(document.url, signature) and self._shares_url(signature, link):
             return False
-        # Another spider may have other fields, and another title.
-        has_same_fields = names_in(last.facts) == names_in(signature.facts) and not last.says_the_same(signature)
-        return has_same_fields or self.store.session.is_of_writer(link.at)
+        # The fields and the title of another spider may differ though the page is the same.
+        is_by_text = names_in(last.facts) == names_in(signature.facts) and not last.says_the_same(signature)
+        return is_by_text or self.store.session.is_of_writer(link.at)
 
     def _shares_url(self, signature: Signature, link: Visit) -> bool:
         """Return whether a document was one of several items with its URL when that was last seen before this run."""

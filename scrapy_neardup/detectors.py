@@ -108,7 +108,7 @@ class SimHash(_Standard):
         _check_whole("distance", distance, 15)
         self.distance = distance
 
-    def index(self) -> Near:  # type: ignore[override]
+    def index(self) -> Near:  # type: ignore[override] # the others are found by equal fingerprints
         return Near(self.distance)
 
 

@@ -170,7 +170,7 @@ _DAY = re.compile(
     "|[一二三四五六七八九十廿卅〇○]+[月日号]|(?:周|星期|礼拜)[一二三四五六日天]|[本下上这]周|[今明后]天"
 )
 _BESIDE_DAY = re.compile(rf"{_MONTHS}|may|[月日号]")
-LABEL, VALUE = 3, 6  # the maximum number of words of a label, and of its value
+LABEL, BEFORE_COLON, VALUE = 3, 5, 6  # the maximum number of words of a label, of one before a colon, and of a value
 
 
 def _labelled(text: str) -> Iterator[int]:
@@ -184,7 +184,7 @@ def _labelled(text: str) -> Iterator[int]:
         if words := len(tokenize(part)):
             if has_label and words <= VALUE and end not in _COLONS:
                 yield from range(place, place + words)
-            has_label = words <= LABEL + 2 * (end in _COLONS) and end in _AFTER_LABEL
+            has_label = end in _AFTER_LABEL and words <= (BEFORE_COLON if end in _COLONS else LABEL)
             place += words
 
 
@@ -196,9 +196,9 @@ def _dated(words: Sequence[str]) -> Iterator[int]:
         if _BESIDE_DAY.fullmatch(word):
             yield from _days(words, place - 1, place + 2)
         elif _YEAR.fullmatch(word):
-            yield from _days(words, place - 2, place + 3)
-            has_day = place > 1 and len(words[place - 1]) < 3 and words[place - 1].isdigit()
-            yield max(0, place - 1 - has_day)
+            yield from (days := [*_days(words, place - 2, place + 3)])
+            if (before := place - 1 - (place - 1 in days)) >= 0:
+                yield before
 
 
 def _days(words: Sequence[str], first: int, end: int) -> Iterator[int]:

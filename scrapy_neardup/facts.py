@@ -33,7 +33,8 @@ LONGEST = 50  # characters of a time
 FAR = 1e13  # numbers from here on are no times, in seconds or milliseconds since the epoch
 _BITS, _KIND = 3, 7  # the bits of the kind, beside the name
 _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:10|13)?|doi|productid")
-# A field with a price or a quantity, which is no counter; such a field with others in it; and a value with a currency.
+# Prices and quantities, which are no counters: parts of the names of their fields; whole names of their fields, or of
+# those that they stand in; and currencies in their values.
 _MONEY = re.compile(
     "price|cost|amount|salary|(?:fee|rate)s?$|stock|quantity|precio|preço|preco|importe|tarif|alquiler|preis|betrag|gehalt"
     "|miete|prix|coût|montant|loyer|salaire|prezzo|canone|prijs|huur|цена|стоимость|зарплата|(?<!评)价|價|租|金额|薪|库存"
@@ -52,8 +53,8 @@ _NUMBER = re.compile(r"(?s)(?=.*\d).*(?:[1-9]|[^\W\d_])")
 _LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.I)
 _LINK_END = re.compile(r"^[a-z]+:(?=//)|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a fragment that names a page stays
-
-_PAGE_ID = re.compile(  # in a query
+# In a query, what names a page.
+_PAGE_ID = re.compile(
     r"[?&]((?:(?:article|category|doc|document|event|file|item|job|news|node|page|post|product|story|thread|topic)?_?id"
     r"|p|nr?|no)=\d{1,9})(?=[&#]|$)"
 )

@@ -95,7 +95,7 @@ class Trial(NamedTuple):
 
 
 class There(NamedTuple):
-    """What corresponds to a URL on the other host of a relation."""
+    """The counterpart of a URL on the other host of a relation."""
 
     side: int
     """The position of that host, 0 or 1."""

@@ -39,7 +39,7 @@ class Advice(NamedTuple):
     recheck: float = 0.0
     """The share of URLs with this advice to fetch all the same, if it is above NEARDUP_RECHECK."""
     known_by: str = ""
-    """What the advice comes from, in words for the log; "" if the URL itself was fetched before."""
+    """The source of the advice, in words for the log; "" if the URL itself was fetched before."""
     rule: Counterpart | None = None
     document: Signature | None = None
     """The document for which the URL is skipped, if no URL has returned the document in this run; else None."""

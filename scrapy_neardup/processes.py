@@ -155,7 +155,7 @@ class Signer:
             for number, data in rows:  # noqa: B007 - for the error
                 documents.append(item_document(data, self._config))
             begun = iter(self._records.begin(filter(None, documents)))
-            for (number, _), document in zip(rows, documents, strict=True):  # noqa: B007
+            for (number, _), document in zip(rows, documents, strict=True):  # noqa: B007 - likewise
                 made += self._records.finish([document], [next(begun)]) if document else []
         except Exception as error:  # the user's extractors and detectors may raise anything
             raise ProcessError(f"row {number}: {error!r}") from error

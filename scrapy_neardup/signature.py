@@ -77,11 +77,12 @@ class Signature(_Weak):
         return self.head.layout
 
     def says_the_same(self, other: Signature) -> bool:
-        """Return whether two documents have equal sketches and facts.
-
-        There may be two such documents if two processes hold the same page at the same time.
-        """
+        """Return whether two documents have equal sketches and facts."""
         return (self.sketch, self.facts) == (other.sketch, other.facts)
+
+    def is_twin_of(self, other: Signature) -> bool:
+        """Return whether two documents say the same under one title, as when two processes hold one page at once."""
+        return self.title == other.title and self.says_the_same(other)
 
     def shrink(self) -> None:
         """Forget the decoded values, which take more memory than the record."""

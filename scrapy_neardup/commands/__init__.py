@@ -68,6 +68,7 @@ class Command(ScrapyCommand):
         prepare()
         super().add_options(parser)
         parser.prog = PROGRAM
+        # Scrapy makes the parser, so its method is replaced.
         parser.error = partial(VerbParser.error, parser)  # type: ignore[method-assign, arg-type]
         parser.add_argument("-h", "--help", action="store_true", dest="overview")
         parser.add_argument("--version", action="version", version=f"scrapy-neardup {version('scrapy-neardup')}")

@@ -433,7 +433,7 @@ def crawl_config(crawler: Crawler) -> Config:
 
 
 def _shorten(error: Exception) -> None:
-    """Have only the message of an error logged, once, instead of its traceback: it is about to stop a crawl's start.
+    """Replace the traceback in the log by one line with the message of an error that stops the start of a crawl.
 
     Scrapy does not handle an error of a component's `from_crawler`, so asyncio or Twisted logs fifty lines or more. The
     filter keeps no reference to the error, since Twisted logs an error only when nothing refers to it any more.

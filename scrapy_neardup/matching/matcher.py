@@ -233,9 +233,8 @@ class Matcher:
             (match for match in own or matches if match.evidence.resemblance > best - NEAREST),
             key=lambda match: (match.signature.copy_count, match.evidence.resemblance, -match.signature.first_seen),
         )
-        same = (match for match in matches if match.signature.says_the_same(chosen.signature))
-        same = (match for match in same if match.signature.title == chosen.signature.title)
-        return min(same, key=lambda match: (match.signature.first_seen, match.signature.id))
+        twins = (match for match in matches if match.signature.is_twin_of(chosen.signature))
+        return min(twins, key=lambda match: (match.signature.first_seen, match.signature.id))
 
     def _repeated(self, document: Document, signature: Signature) -> list[Match]:
         """Return a match for each held document that a document repeats; if some are of preferred hosts, only these.

@@ -238,12 +238,8 @@ class Pair:
             yield "the text is thin, and the titles or the texts differ"
         if self.differ_in_subject and self._lacks_subject():
             yield "the earlier text lacks the subject of the title"
-        if self.differ_in_subject and self.is_of_one_host:
-            is_moved = sorted(_parts(self._later.title)) == sorted(_parts(self._earlier.title))
-            found = None if is_moved else names(self._page.title, title_words(self._earlier.title))
-            said = {bool(name) and self._page.words.issuperset(name) for name in found or ()}
-            if len(said) == 1:  # of a text that says both, as of one that says neither, the titles tell more
-                yield "the titles differ in a name"
+        if self.differ_in_subject and self.is_of_one_host and self._differ_in_name:
+            yield "the titles differ in a name"
         required = self._required_own()
         if self.own_resemblance < required:
             yield f"the texts without form have a resemblance of {self.own_resemblance:.2f}, needed {required:.2f}"
@@ -251,7 +247,7 @@ class Pair:
             if self._has_other_figures:
                 yield "each text has a figure that the other lacks"
             if self._has_other_value:
-                yield "the texts seem to differ in a value: the words after a label, or the month"
+                yield "the texts seem to differ in a value: the words after a label, or a date"
             yield from self._passages_apart()
 
     def _required_own(self) -> float:
@@ -318,6 +314,17 @@ class Pair:
         if page.document.is_one_of_several:
             return ours != theirs
         return [*filterfalse(str.isdigit, ours)] != [*filterfalse(str.isdigit, theirs)]
+
+    @property
+    def _differ_in_name(self) -> bool:
+        """True if the titles differ in names, and the later text does not tell whose it is: it says both or neither.
+
+        Titles with the same parts in another order, such as the name of the site, do not differ.
+        """
+        if sorted(_parts(self._later.title)) == sorted(_parts(self._earlier.title)):
+            return False
+        found = names(self._page.title, title_words(self._earlier.title)) or ()
+        return len({bool(name) and self._page.words.issuperset(name) for name in found}) == 1
 
     @property
     def _has_other_figures(self) -> bool:
