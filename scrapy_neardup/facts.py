@@ -78,7 +78,7 @@ class Kind(IntEnum):
 
 
 COUNTING = (Kind.CODE, Kind.FIGURE, Kind.LINK)
-TELLING = (Kind.WORDS, Kind.FIGURE)
+TELLING = ((Kind.WORDS, Kind.FIGURE), (Kind.CODE, Kind.OTHER))
 Names: TypeAlias = Collection[int]
 """Hashes of the names of fields, as `name_of` returns them."""
 Fact: TypeAlias = tuple[Kind, int]
@@ -295,13 +295,17 @@ def differing(a: bytes, b: bytes) -> frozenset[int]:
 
 
 def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
-    """Return the hashed names of those facts in words or dates that tell the records of a family apart.
+    """Return the hashed names of those facts that tell the records of a family apart: words and dates, else numbers.
 
     The family are records of another site with one text. A new record with this text can only repeat the one with which
-    it agrees in these facts. Facts that the new record lacks are left out.
+    it agrees in these facts. Numbers may be the site's own, so they are not asked if a strong fact names the record.
+    Facts that the new record lacks are left out.
     """
     theirs = [_by_name(each) for each in family]
-    return frozenset(name for name in _by_name(new, TELLING) if len({each.get(name) for each in theirs}) > 1)
+    words, numbers = (
+        {name for name in _by_name(new, kinds) if len({each.get(name) for each in theirs}) > 1} for kinds in TELLING
+    )
+    return frozenset(words or (() if has_strong(new) else numbers))
 
 
 def agree_in(names: Names, a: bytes, b: bytes) -> bool:

@@ -431,13 +431,13 @@ def _only_string(value: Any) -> str:
     return value.strip() if isinstance(value, str) and len(value) < LONGEST else ""
 
 
-def _strings(value: Any, fetch: Fetch) -> Iterator[str]:
+def _strings(value: Any, fetch: Fetch, deep: int = DEEP) -> Iterator[str]:
     """Yield the non-blank strings of a value: a string, bytes, or a list of these, as item loaders make it."""
     if isinstance(value, bytes):
         value = "" if _is_binary(value) else fetch.decoded(value)
     if isinstance(value, str):
         if value.strip():
             yield value
-    elif isinstance(value, (list, tuple)):
+    elif deep and isinstance(value, (list, tuple)):
         for part in value:
-            yield from _strings(part, fetch)
+            yield from _strings(part, fetch, deep - 1)

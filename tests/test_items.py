@@ -529,6 +529,35 @@ def test_items_of_a_host_that_repeat_one_of_another_host_are_told_apart_by_their
     assert statuses == ["unique", "duplicate", "unique", "unique", "unique", "duplicate", "unique"]
 
 
+def statuses_of(items: list[dict[str, Any]]) -> list[str]:
+    """Claim items of one text in order, and return the status of each."""
+    statuses = []
+    with Deduplicator.open() as dedup:
+        for item in items:
+            document = item_document({"title": "Flat", "text": text(1), **item}, Config())
+            assert document
+            claim = dedup.claim(document)
+            claim.commit()
+            statuses.append(claim.verdict.status)
+    return statuses
+
+
+def flat(host: str, unit: int, rent: int) -> dict[str, Any]:
+    return {"url": f"http://{host}.example/{unit}", "unit": unit, "rent": rent}
+
+
+def test_records_that_differ_only_in_numbers_are_found_on_another_host_by_these() -> None:
+    flats = [flat(host, unit, 900 + unit) for host in "ab" for unit in range(4)]
+    assert statuses_of(flats) == ["unique"] * 4 + ["duplicate"] * 4
+    assert statuses_of([*flats, flat("b", 2, 850)])[-1] != "duplicate"
+
+
+def test_an_item_with_the_facts_that_its_copy_has_now_is_the_original() -> None:
+    old, new = ({"url": "http://a.example/1", "rent": rent} for rent in (900, 850))
+    copies = [{**each, "url": "http://b.example/1"} for each in (old, new)]
+    assert statuses_of([old, copies[0], new, copies[1]]) == ["unique", "duplicate", "unique", "duplicate"]
+
+
 def test_several_items_of_a_page_are_named_by_what_they_say() -> None:
     made = [item_document({"date": day, "place": "Ulm", "text": BODY}, Config(), SEVERAL) for day in ("5 May", "6 May")]
     assert [each.label for each in made if each] == ["date 5 May, place Ulm", "date 6 May, place Ulm"]

@@ -82,6 +82,10 @@ def test_subject_is_what_most_titles_of_the_host_do_not_share(title: str, others
         ("Boats - The Daily News", "Kites - The Daily News", False),  # the longest part is the name of the site
         ("Boats - The Daily News", "Boats - The Daily News", True),
         ("鹤站_海岸日报", "湖站_海岸日报", False),
+        ("Boats on the la… - News", "Boats on the lake", True),
+        ("热点：失踪渔船九天后……", "失踪渔船九天后回港", True),
+        ("Boats on…", "Boats on the sea", False),
+        ("Boats on the lake…", "Kites on the lake", False),
         ("get-size", "set-size", False),
         ("a:b", "a", False),
         ("", "Boats", False),

@@ -214,9 +214,10 @@ class Matcher:
         """Return the match with the original of a document; None if the document is not a copy.
 
         Documents of preferred hosts come first, then an equal one that this URL returned before, then the one that it
-        returned last, then others that it returned before. Of the nearest matches, the one with the most copies is
-        chosen, since its text is probably in the middle of a family of texts. By resemblance alone, the family would be
-        split, depending on the order of arrival. Of equal texts, the oldest is chosen.
+        returned last, then others that it returned before. Of the nearest matches, one with equal facts is chosen, and
+        one that its URL still returns. Then the one with the most copies is chosen, since its text is probably in the
+        middle of a family of texts. By resemblance alone, the family would be split, depending on the order of arrival.
+        Of equal texts, the oldest is chosen.
         """
         self.apart = None
         self._has_siblings = False
@@ -231,10 +232,20 @@ class Matcher:
         best = max(match.evidence.resemblance for match in own or matches)
         chosen = max(
             (match for match in own or matches if match.evidence.resemblance > best - NEAREST),
-            key=lambda match: (match.signature.copy_count, match.evidence.resemblance, -match.signature.first_seen),
+            key=lambda match: self._rank(signature, match),
         )
         twins = (match for match in matches if match.signature.is_twin_of(chosen.signature))
         return min(twins, key=lambda match: (match.signature.first_seen, match.signature.id))
+
+    def _rank(self, signature: Signature, match: Match) -> tuple[bool, bool, int, float, float]:
+        held = match.signature
+        is_current = not self._is_superseded(held)
+        return held.facts == signature.facts, is_current, held.copy_count, match.evidence.resemblance, -held.first_seen
+
+    def _is_superseded(self, signature: Signature) -> bool:
+        """Return whether a document's own URL returned another document later."""
+        last = self.last(signature.url)
+        return last is not None and last is not signature
 
     def _repeated(self, document: Document, signature: Signature) -> list[Match]:
         """Return a match for each held document that a document repeats; if some are of preferred hosts, only these.
@@ -280,15 +291,17 @@ class Matcher:
 
         It is not if the first record of its host that repeated the earlier one has other facts. So if ten ads of a host
         repeat one ad of another host, only the first is lost. Nor is it if the two are of two hosts, and differ in a
-        fact by which records of one of these hosts are `told_apart`.
+        fact by which records of some host with this text are `told_apart`.
         """
         copy = self._copies.get((host(later.url or ""), earlier.id))
         is_other = later.facts and copy and (later.url, later.label) != (copy.url, copy.label)
         if copy and is_other and not agree(later.facts, copy.facts):
             return False
-        site, own = host(earlier.url or ""), host(later.url or "")
-        names = {*told_apart.get(site, ()), *(names_in(earlier.facts) & told_apart.get(own, frozenset()))}
-        return site == own or not names or agree_in(names, later.facts, earlier.facts)
+        site = host(earlier.url or "")
+        if site == host(later.url or ""):
+            return True
+        names = told_apart.get(site, frozenset()) | frozenset().union(*told_apart.values()) & names_in(earlier.facts)
+        return agree_in(names, later.facts, earlier.facts)
 
     def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, frozenset[int]]:
         """Return, for each host with several records that resemble a document, the facts that tell these apart.
@@ -297,7 +310,8 @@ class Matcher:
         """
         families: dict[str, list[bytes]] = {}
         for earlier in (match.signature for match in matches):
-            families.setdefault(host(earlier.url or ""), []).append(earlier.facts)
+            if not self._is_superseded(earlier):
+                families.setdefault(host(earlier.url or ""), []).append(earlier.facts)
         return {site: telling(signature.facts, family) for site, family in families.items() if len(family) > 1}
 
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:

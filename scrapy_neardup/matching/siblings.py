@@ -45,8 +45,10 @@ from ..text.urls import host
 Words: TypeAlias = tuple[str, ...]
 
 NAME = 3  # the maximum number of words in which titles of one form differ
+CUT = 4  # the minimum number of words of a title that was cut off
 
-_SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜")
+_SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|[｜：]")
+_ELLIPSIS = re.compile(r"(?:…|⋯|\.{3})+$")
 _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 
 
@@ -61,12 +63,20 @@ def _title_word() -> re.Pattern[str]:
 
 
 def same_title(first: str, second: str) -> bool:
-    """Return whether two titles are equal apart from the names of their sites (at the end, if both have one)."""
+    """Return whether two titles are equal apart from the names of their sites (at the end, if both have one).
+
+    A title that was cut off equals each that begins with it, or has it after a colon.
+    """
     ours, theirs = _parts(first), _parts(second)
     is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
     longest = max(ours, key=len, default="")
     has_longest = longest == max(theirs, key=len, default="") and not (longest and longest == ours[-1] == theirs[-1])
-    return ours == theirs or is_part or has_longest
+    return ours == theirs or is_part or has_longest or _is_cut(first, second) or _is_cut(second, first)
+
+
+def _is_cut(title: str, whole: str) -> bool:
+    stems = (_ELLIPSIS.sub("", part) for part in _parts(title) if _ELLIPSIS.search(part))
+    return any(len(title_words(stem)) >= CUT and stem in squeeze(whole).casefold() for stem in stems)
 
 
 def _parts(title: str) -> list[str]:
