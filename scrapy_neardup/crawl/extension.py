@@ -149,7 +149,7 @@ class NearDup:
         with self.handled(self, "the changes"):
             await self._count_held(with_changes=is_finished or not self._run_file)
         if left := len(self.late):
-            logger.warning("%d documents were lost to the store, which did not answer until the end", left)
+            logger.warning("The store lacks %s, since it did not answer until the end", plural(left, "document"))
         self.log_summary()
         if self._run_file and is_finished:
             self._run_file.unlink(missing_ok=True)
