@@ -316,9 +316,8 @@ class Parquet(Feed):
     """A table of typed columns. A row as the file has it is a batch, and a place in it."""
 
     name, endings = "Parquet", (".parquet",)
-    _batch: Any = None
-    _places: list[int] = field(default_factory=list)  # of its rows that are written
-    _tables: list[Any] = field(default_factory=list)
+    _batches: list[tuple[Any, list[int]]] = field(default_factory=list)  # with the places of rows to write
+    _size: int = 0  # of the batches, in bytes
 
     def rows(self) -> Iterator[Found]:
         number = 0
@@ -337,24 +336,22 @@ class Parquet(Feed):
 
     def write(self, data: Mapping[str, Any], raw: Any = None) -> None:
         batch, place = raw
-        if batch is not self._batch:
-            self._copy()
-            self._batch = batch
-        self._places.append(place)
+        if not self._batches or batch is not self._batches[-1][0]:
+            if self._size > GROUP:
+                self._write_group()
+            self._batches.append((batch, []))
+            self._size += batch.nbytes
+        self._batches[-1][1].append(place)
 
     def close(self) -> None:
-        self._copy(is_last=True)
+        self._write_group()
         self._writer.close()
 
-    def _copy(self, *, is_last: bool = False) -> None:
-        """Copy the rows of a batch that are written. Write all copies to the file if they are large."""
+    def _write_group(self) -> None:
         with _arrow(self.path) as pa:
-            if self._places:
-                self._tables.append(pa.Table.from_batches([self._batch.take(pa.array(self._places))]))
-                self._places = []
-            if self._tables and (is_last or sum(table.nbytes for table in self._tables) > GROUP):
-                self._writer.write_table(pa.concat_tables(self._tables).cast(self._writer.schema))
-                self._tables = []
+            if parts := [batch.take(pa.array(places)) for batch, places in self._batches]:
+                self._writer.write_table(pa.Table.from_batches(parts).cast(self._writer.schema))
+        self._batches, self._size = [], 0
 
 
 def _value(pa: Any, scalar: Any) -> Any:
