@@ -12,7 +12,7 @@ from helpers import text
 from site_server import Page, article
 
 from scrapy_neardup import Config, Deduplicator, Document
-from scrapy_neardup.crawl.observers import HOSTS, ORIGINALS, Observer
+from scrapy_neardup.crawl import observers
 
 Item = dict[str, Any]
 LOGIN = article(0)
@@ -93,19 +93,19 @@ def test_a_field_that_alone_keeps_items_with_one_text_apart(crawl, a):
     assert len(crawled(crawl, a, items, CONCURRENT_ITEMS=1, NEARDUP_IGNORE_FIELDS="count")) == 1  # of one original
 
 
-def test_what_is_counted_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    warnings = Observer(Config())
+def test_what_is_counted_is_bounded(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observers, "COUNTED", most := 40)
+    warnings = observers.Observer(Config())
     with Deduplicator.open() as dedup:
-        for n in range(2 * HOSTS):
+        for n in range(2 * most):
             claim = dedup.claim(Document(f"http://h{n}.example/", text(n, 30), f"Page {n}"))
             claim.commit()
             warnings.note(dict, None, claim.document, claim)
-        for n in range(3 * ORIGINALS):
-            again = dedup.claim(Document(f"http://one.example/{n}", text(n, 30), f"Page {n}"))
+        for n in range(3 * most):
+            again = dedup.claim(Document(f"http://one.example/{n}", text(n % most, 30), f"Page {n % most}"))
             assert again.verdict.status == "duplicate"
             warnings.note(dict, None, again.document, again)
             again.commit()
     assert caplog.messages == []
-    assert len(warnings.hosts) <= HOSTS
-    assert len(warnings.hosts["one.example"]) <= ORIGINALS
-    assert warnings.hosts["one.example"][""] == 3 * ORIGINALS
+    assert len(warnings.counted) <= most
+    assert warnings.counted["one.example", ""] == 3 * most

@@ -23,6 +23,7 @@ from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.exceptions import DontCloseSpider, IgnoreRequest
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
+from scrapy.spidermiddlewares.httperror import HttpError, HttpErrorMiddleware
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
@@ -290,12 +291,12 @@ class MirrorMiddleware(Component):
     # After a failed fetch
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        if (status := response.status) == 200:
+        if response.status == 200:
             return response
         with self.neardup.handled(self, request.url):
-            is_dead = status in self.config.dead_http_codes and not self._is_wanted(request, status)
+            is_dead = response.status in self.config.dead_http_codes and not self._is_wanted(request, response)
             if is_dead or Ticket.of(request).mirror_of:
-                return await self._in_place_of(request, f"status {status}") or response
+                return await self._in_place_of(request, f"status {response.status}") or response
         return response
 
     async def process_exception(self, request: Request, exception: Exception) -> Request | None:
@@ -310,15 +311,14 @@ class MirrorMiddleware(Component):
                 return await self._in_place_of(request, type(exception).__name__)
         return None
 
-    def _is_wanted(self, request: Request, status: int) -> bool:
-        """Return whether the spider handles this status itself, by any of Scrapy's options."""
-        return (
-            request.meta.get("handle_httpstatus_all", False)
-            or status in (request.meta.get("handle_httpstatus_list") or ())
-            or status in (getattr(self.crawler.spider, "handle_httpstatus_list", None) or ())
-            or self.crawler.settings.getbool("HTTPERROR_ALLOW_ALL")
-            or str(status) in map(str, self.crawler.settings.getlist("HTTPERROR_ALLOWED_CODES"))
-        )
+    def _is_wanted(self, request: Request, response: Response) -> bool:
+        """Return whether the spider handles the status of a response itself, by any of Scrapy's options."""
+        try:
+            if middleware := self.crawler.get_spider_middleware(HttpErrorMiddleware):
+                middleware.process_spider_input(response.replace(request=request))
+        except HttpError:
+            return False
+        return True
 
     async def _in_place_of(self, request: Request, reason: str) -> Request | None:
         """Return the request to send in place of one that failed; None without any."""

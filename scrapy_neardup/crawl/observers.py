@@ -39,10 +39,7 @@ logger = logging.getLogger(__name__)
 MOST_TOLD = 50  # fields of a type of items, after which the log names no further ones
 ITEMS = 20  # items that must be counted before a warning, or copies of one original
 SHARE = 0.05  # a warning follows if more than this share of the documents of a host are copies of one original
-# The maximum number of counted originals of a host. When it is reached, the larger half is kept. This is enough, since
-# fewer than 20 originals can have more than SHARE of the documents.
-ORIGINALS = 40
-HOSTS = 256  # the maximum number of counted hosts; the oldest are forgotten
+COUNTED = 10_000  # the maximum number of hosts and originals that are counted; those seen longest ago are forgotten
 
 
 class Observer:
@@ -55,8 +52,8 @@ class Observer:
         self._documents = self._compared = self._others = 0
         # By fact: the number of documents that only this fact keeps apart from an earlier one with their text.
         self._lone: Counter[int] = Counter()
-        # By host: the number of copies of each original and, under "", the number of all documents, never smaller.
-        self.hosts: LocalCache[str, Counter[str]] = LocalCache(HOSTS)
+        # By host and original: the number of copies; by host and "": the number of all documents.
+        self.counted: LocalCache[tuple[str, str], int] = LocalCache(COUNTED)
         # The fields that the settings name and no item had so far.
         self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")
         if config.url_field != Config().url_field:
@@ -155,22 +152,22 @@ class Observer:
         name = host(document.url) if document and document.url else ""
         if not claim or not name:
             return ""
-        if (counts := self.hosts.get(name)) is None:
-            counts = self.hosts[name] = Counter()
-        counts[""] += 1
-        original = claim.verdict.duplicate_of
+        count, original = self._count(name), claim.verdict.duplicate_of
         if claim.verdict.status != "duplicate" or not original:
             return ""
-        counts[original] += 1
-        for each, _ in counts.most_common()[ORIGINALS // 2 :] if len(counts) > ORIGINALS else ():
-            del counts[each]
-        if counts[original] < ITEMS or counts[original] <= SHARE * counts[""]:
+        copies = self._count(name, original)
+        if copies < ITEMS or copies <= SHARE * count:
             return ""
         return (
-            f"{counts[original]} of {counts['']} documents of {name} are copies of {original}. Check whether they have"
+            f"{copies} of {count} documents of {name} are copies of {original}. Check whether they have"
             f" the same content: `scrapy neardup explain {original}` lists them. The repeated text may be a login page,"
             " an error page or a template"
         )
+
+    def _count(self, name: str, original: str = "") -> int:
+        count = self.counted.pop((name, original), 0) + 1
+        self.counted[name, original] = count
+        return count
 
 
 def _is_most(part: int, count: int) -> bool:
