@@ -16,7 +16,7 @@ from .matching.matcher import Preference
 from .matching.reviews import Reviews
 from .settings import Config
 from .signature import Signature, Visit
-from .text.urls import canonical_url, host, parts_of, site
+from .text.urls import canonical_url, host, named_site, parts_of, site
 
 if TYPE_CHECKING:
     from .store import Store
@@ -98,10 +98,8 @@ class Deliveries:
         """Record the delivery of a document, unless this run has a delivery of it already."""
         for is_own in (False, True) if by_own_host else (False,):
             if not self.is_delivered(document, by_own_host=is_own):
-                self._record(_name(document, by_own_host=is_own), document, self._clock())
-
-    def _record(self, name: str, document: Signature, seen: float) -> None:
-        self._store.record(Visit("", document, False, seen, name=name))
+                name = _name(document, by_own_host=is_own)
+                self._store.record(Visit("", document, False, self._clock(), name=name))
 
     def record_passing(self, document: Signature) -> None:
         """Record the delivery of a document for this process only, since no URL may have it any more."""
@@ -114,7 +112,7 @@ class Deliveries:
             if document is None or document is new or visit.is_copy or self.is_of_run(document.first_seen):
                 continue
             if self.is_of_run(visit.seen):
-                self._record(_name(document), document, visit.seen)
+                self._store.record(Visit("", document, False, visit.seen, name=_name(document)))
 
     def _seen(self, place: str | None, document: Signature) -> float:
         visit = self._store.resolve(place) if place else None
@@ -143,7 +141,7 @@ class Mirrors:
         self._ttl = config.mirror_ttl
         self._skip_revisits = config.revisit == "skip"
         self._preference = Preference(config.preferred_hosts)
-        self._hosts = {_netloc(f"//{mirror}"): original for mirror, original in config.mirror_hosts.items()}
+        self._hosts = {named_site(mirror): original for mirror, original in config.mirror_hosts.items()}
         self._reviews = reviews or Reviews(Config())
         self._deliveries = deliveries
         self._clock = clock
@@ -260,7 +258,7 @@ class Mirrors:
             yield _requestable(url, rule.url), rule
 
     def _named(self, url: str) -> str | None:
-        names = (_netloc(url), host(url)) if self._hosts and site(url) else ()
+        names = (site(url), host(url)) if self._hosts else ()
         original = next(filter(None, map(self._hosts.get, names)), None)
         return urlsplit(url)._replace(netloc=original).geturl() if original else None
 
@@ -273,8 +271,3 @@ def _requestable(url: str, counterpart: str) -> str:
     parts, other = urlsplit(url), urlsplit(counterpart)
     path = parts.path if other.path == urlsplit(canonical_url(url)).path else other.path
     return parts._replace(netloc=other.netloc, path=path).geturl()
-
-
-def _netloc(url: str) -> str:
-    port = urlsplit(url).netloc.rpartition("@")[2].rpartition(":")[2]
-    return f"{host(url)}:{port}" if port.isdecimal() else host(url)

@@ -29,7 +29,7 @@ def neardup(server: Server) -> Iterator[NearDup]:
     crawler = get_crawler(settings_dict={"NEARDUP_STORE": server.address})
     crawler.spider = DefaultSpider.from_crawler(crawler)
     neardup = NearDup.from_crawler(crawler)
-    neardup.component(ItemOrigins).connect()
+    neardup.component(ItemOrigins)
     yield neardup
     asyncio.run(neardup.engine_stopped())
 

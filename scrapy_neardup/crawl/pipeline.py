@@ -175,9 +175,6 @@ class ItemOrigins(Component):
         self._origins: LocalCache[int, tuple[Any, Page]] = LocalCache(MOST)
         self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
         self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
-
-    def connect(self) -> None:
-        """Connect to the signals that end an item."""
         connect = self.crawler.signals.connect
         connect(self._item_scraped, signal=signals.item_scraped)
         connect(self._item_lost, signal=signals.item_dropped)
@@ -313,13 +310,11 @@ class NearDupPipeline(Component):
     def __init__(self, neardup: NearDup) -> None:
         super().__init__(neardup)
         self._origins = neardup.component(ItemOrigins)
-        self._origins.connect()
         self._requests = neardup.component(MirrorMiddleware)
         self._untaggable: set[type] = set()
         self._shown = 0
         # By held document: the pending claim of the first item of this run that repeats the document.
         self._delivering: dict[Signature, Claim] = {}
-        self._send = self.crawler.signals.send_catch_log
         self._observer = Observer(self.config)
 
     def close_spider(self) -> None:
@@ -344,7 +339,7 @@ class NearDupPipeline(Component):
             logger.exception("An item passes without a verdict", extra={"item": item})
             return item
         response = in_hand.page and in_hand.page.response()
-        self._send(item_judged, item=item, document=document, claim=claim, response=response)
+        self.crawler.signals.send_catch_log(item_judged, item=item, document=document, claim=claim, response=response)
         if claim:
             self._count(claim)
             self._act(item, in_hand, claim)
