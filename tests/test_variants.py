@@ -12,6 +12,7 @@ import pytest
 from helpers import edited, text
 
 from scrapy_neardup import Claim, Deduplicator, Document
+from scrapy_neardup.contrib import variants
 from scrapy_neardup.contrib.variants import RULES, Rule, Variants, difference, variation
 from scrapy_neardup.settings import Config
 
@@ -201,6 +202,19 @@ def test_pages_that_are_nearly_alike_are_no_evidence() -> None:
             world.fetch(f"/item?{sid(number, value)}", edited(text(number, 300), *[150] * value))
     [rule] = world.all
     assert not rule.same
+
+
+def test_a_rule_that_was_wrong_needs_more_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "AGAIN", 60)
+    world = World()
+    world.crawl(prints)
+    assert world.rules == ["print"]
+    assert not world.fetch("/0?print=1", text(9000))
+    assert world.rules == []
+    world.crawl(prints, 50, start=100)
+    assert world.rules == []
+    world.crawl(prints, 15, start=200)
+    assert world.rules == ["print"]
 
 
 def test_short_texts_are_neither_evidence_nor_skipped() -> None:
