@@ -264,6 +264,15 @@ def test_evidence_and_classes_last(tmp_path) -> None:
     skipping.close()
 
 
+def test_the_same_url_again_is_no_evidence(tmp_path) -> None:
+    for _ in range(2):
+        world = World(tmp_path)
+        world.crawl(prints, 1)
+        world.crawl(lambda n: [f"/{n}?print=1"], start=100)
+        assert world.rules == []
+        world.close()
+
+
 def test_what_changed_between_runs_is_no_evidence(tmp_path) -> None:
     first = World(tmp_path)
     first.crawl(sessions, 50)

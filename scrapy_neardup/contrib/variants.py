@@ -158,7 +158,7 @@ class Variants(Adviser):
         """Return whether a URL may be skipped for a document of its class."""
         here, there = variation(url, rule.names), variation(held.url or "", rule.names)
         # A part that only the own URL has may matter: no plain URL is skipped, and no language for another.
-        if not (here and there and here.parts and there.plain == here.plain and there.parts <= here.parts):
+        if not (here and there and there.plain == here.plain and there.parts <= here.parts):
             return False
         return rule.covers(here) and rule.covers(there) and not self._dedup.matcher.reviews.differ(url, held.url)
 
@@ -186,8 +186,7 @@ class Variants(Adviser):
         elif visit and self._dedup.deliveries.is_of_run(visit.seen):  # else it may have changed since then
             rule.same, rule.needed = {}, AGAIN
         if here := variation(url, rule.names):
-            own = "" if claim.is_one_of_many else document.url or ""
-            self._last[f"{here.plain} {rule.names}"] = own, time.time()
+            self._last[f"{here.plain} {rule.names}"] = document.url or "", time.time()
         if rule.in_force != was_in_force:
             self._tell(f"{site(url)}/…?{rule.names.replace('&', '=…&')}=…", in_force=rule.in_force)
 
