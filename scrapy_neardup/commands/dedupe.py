@@ -7,7 +7,7 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from scrapy.settings import BaseSettings
@@ -17,6 +17,7 @@ from ..feeds import Feeds, JsonLines, Row, Warc, json_text, writing_rows
 from ..files import FileError, writing
 from ..processes import ProcessError, Signed, Signer, signed
 from ..settings import Config
+from ..signature import Signature
 from ..stats import plural
 from . import options
 
@@ -95,53 +96,54 @@ def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
     return int(workers) if workers > 1 else 0
 
 
+@dataclass
 class Job:
     """Decides on each row, writes the row or a line about its drop, and records the row ids of originals."""
 
-    def __init__(
-        self,
-        config: Config,
-        dedup: Deduplicator,
-        output: Callable[[Row], object],
-        report: IO[bytes] | None,
-        id_field: str | None,
-    ) -> None:
-        self.rows = self.documents = self.located = self.dropped = 0
-        self._nowhere = 0  # rows with further fields, but without a URL
-        self._config = config
-        self._dedup = dedup
-        self._output = output
-        self._report = report
-        self._id_field = id_field
-        self._ids: dict[int, Any] = {}
-        """The ids of kept rows by the id of the held document.
+    config: Config
+    dedup: Deduplicator
+    output: Callable[[Row], object]
+    report: IO[bytes] | None
+    id_field: str | None
+    rows: int = 0
+    documents: int = 0
+    located: int = 0
+    dropped: int = 0
+    nowhere: int = 0  # rows with further fields, but without a URL
+    ids: dict[int, Any] = field(default_factory=dict)
+    """The ids of kept rows by the id of the held document.
 
-        It has only rows that repeat a document held before these feeds, and rows with another id than their URL."""
+    It has only rows that repeat a document held before these feeds, and rows with another id than their URL."""
 
     def take(self, rows: Sequence[Row], made: Signed) -> None:
         """Decide on a batch of rows."""
         documents, records = made
-        claims = iter(self._dedup.decide([*filter(None, documents)], records))
+        claims = iter(self.dedup.decide([*filter(None, documents)], records))
         for row, document in zip(rows, documents, strict=True):
             self.rows += 1
             if document is None or self._is_kept(row, next(claims)):
-                self._output(row)
+                self.output(row)
             else:
                 self.dropped += 1
 
     def _is_kept(self, row: Row, claim: Claim) -> bool:
-        name = row.id(self._id_field, self._config.url_field)
+        name = row.id(self.id_field, self.config.url_field)
         self.documents += claim.signature.head.tokens > 0
         self.located += claim.signature.url is not None
-        self._nowhere += claim.signature.url is None and bool(claim.signature.facts)
-        if claim.match and self._is_dropped(claim):
-            self._write_report(name, claim)
-            return False
-        if claim.match:
-            self._ids.setdefault(claim.match.signature.id, name)
-        elif self._report and name != claim.signature.url:
-            self._ids[claim.signature.id] = name
-        return True
+        self.nowhere += claim.signature.url is None and bool(claim.signature.facts)
+        if claim.match is None:
+            if self.report and name != claim.signature.url:
+                self.ids[claim.signature.id] = name
+            return True
+        held = claim.match.signature
+        if not self._is_dropped(claim, held):
+            self.ids.setdefault(held.id, name)
+            return True
+        if self.report:
+            verdict = claim.verdict.tag()
+            entry = {"id": name, **verdict, "duplicate_of": self.ids.get(held.id, verdict["duplicate_of"])}
+            self.report.write(f"{json_text(entry)}\n".encode())
+        return False
 
     def outcome(self) -> dict[str, int]:
         """Return the counts by name."""
@@ -157,29 +159,20 @@ class Job:
         rows, kept, duplicates, without = self.outcome().values()
         line = f"{plural(rows, 'row')}, {kept} kept, {plural(duplicates, 'duplicate')}"
         line += f", {without} without text" if without else ""
-        if self.documents and self._nowhere:
-            some = f"of {plural(self._nowhere, 'row')} without URL, the"
+        if self.documents and self.nowhere:
+            some = f"of {plural(self.nowhere, 'row')} without URL, the"
             line += f"; {some if self.located else 'no row has a URL, so their'} other fields did not count"
             line += " (see --url-field)"
         return line
 
-    def _is_dropped(self, claim: Claim) -> bool:
-        """Return whether a row with a match is dropped.
+    def _is_dropped(self, claim: Claim, held: Signature) -> bool:
+        """Return whether a row that repeats a held document is dropped.
 
         With NEARDUP_REVISIT = "keep", a revisit is dropped only if an earlier row of these feeds has the document.
         Otherwise, it is dropped unless its URL last returned another one, as in a crawl.
         """
-        assert claim.match
         if claim.verdict.status != "revisit":
             return True
-        if self._config.revisit != "keep":
+        if self.config.revisit != "keep":
             return not claim.verdict.changed
-        held, store = claim.match.signature, self._dedup.store
-        return store.run_of(held) == store.run or held.id in self._ids
-
-    def _write_report(self, name: Any, claim: Claim) -> None:
-        if self._report and claim.match:
-            verdict = claim.verdict.tag()
-            original = self._ids.get(claim.match.signature.id, verdict["duplicate_of"])
-            entry = {"id": name, **verdict, "duplicate_of": original}
-            self._report.write(f"{json_text(entry)}\n".encode())
+        return self.dedup.store.run_of(held) == self.dedup.store.run or held.id in self.ids
