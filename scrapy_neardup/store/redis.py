@@ -64,11 +64,10 @@ class RedisBackend(Server):
     # Rows
 
     def get(self, keys: Iterable[Key]) -> list[Row]:
-        with store_errors(self.name):
-            rows = [*self._rows_at(map(place, keys))]
+        rows = [*self._rows_at(map(place, keys))]
         for key, value, _ in rows:
             if kind_of(key) == META:  # if the server loses its data, this row is written again
-                self.remember(["row", place(key), b"", b"", value, b""])
+                self.remember(["row", place(key), b"", b"", value, 0])
         return rows
 
     def _rows_at(self, places: Iterable[bytes]) -> Iterator[Row]:
@@ -88,8 +87,7 @@ class RedisBackend(Server):
         return rows
 
     def writers(self) -> set[int]:
-        with store_errors(self.name):
-            return {int.from_bytes(code, "big") for code in self._last()}
+        return {int.from_bytes(code, "big") for code in self._last()}
 
     def _last(self) -> dict[bytes, int]:
         """Return the highest number of the documents of each run, by the code of the run."""
@@ -167,21 +165,18 @@ class RedisBackend(Server):
         return list(dict.fromkeys(packed[at : at + PLACE] for at in range(0, len(packed), PLACE)))
 
     def size(self, kind: str) -> int:
-        with store_errors(self.name):
-            names = [self.key("visit")] if kind == VISIT else [self.key("document.", code) for code in self._last()]
-            return sum(self.run(*(["call", "HLEN", name] for name in names)))
+        names = [self.key("visit")] if kind == VISIT else [self.key("document.", code) for code in self._last()]
+        return sum(self.run(*(["call", "HLEN", name] for name in names)))
 
     def count(self, key: int) -> int:
-        with store_errors(self.name):
-            return len(self._places(key))
+        return len(self._places(key))
 
     # Pending documents
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
-        with store_errors(self.name):
-            hold, middle = _hold(entry), len(seen) // 2
-            _, [[*_, is_held]] = self._look([[seen[:middle], 0, b"", b"", 0, hold[1:], seen[middle:]]], [hold])
-            return bool(is_held)
+        hold, middle = _hold(entry), len(seen) // 2
+        _, [[*_, is_held]] = self._look([[seen[:middle], 0, b"", b"", 0, hold[1:], seen[middle:]]], [hold])
+        return bool(is_held)
 
     def release(self, entry: Entry) -> None:
         self.add(["drop", *located(entry), True])
@@ -194,10 +189,9 @@ class RedisBackend(Server):
 
     def _writing(self, entry: Entry) -> Operation:
         """Return the operation that writes a row."""
-        row, keys, simhash = located(entry)
-        known = self.held[row][2] if row in self.held else b""
-        others = b"" if entry.keeps_place else keys.removeprefix(known)
-        return ["row", row, keys, simhash, records.dump(entry.key, entry.record), others]
+        _, row, keys, simhash, value = _hold(entry)
+        known = keys if entry.keeps_place else self.held[row][2] if row in self.held else b""
+        return ["row", row, keys, simhash, value, len(known)]
 
     def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
         with store_errors(self.name):

@@ -80,33 +80,22 @@ local function replace(name, list)
   if is_string and list ~= '' then call('SET', string_of(name), list) else call('DEL', string_of(name)) end
 end
 
--- Returns the position of an entry in a list, at or after another position, or nil.
-local function find(list, entry, from)
-  local at = string.find(list, entry, from, true)
-  while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
-  return at
+-- Returns a list without the entries that have '' in a table.
+local function without(name, gone)
+  return (read(name):gsub(string.rep('.', is_of_key(name) and PLACE or ENTRY), gone))
 end
 
 local cuts = {} -- by list, the entries to remove, so that the list is written once for all of them
 
 local function cut(name, entry)
   cuts[name] = cuts[name] or {}
-  cuts[name][#cuts[name] + 1] = entry
+  cuts[name][entry] = ''
 end
 
--- Removes from a list the entries that are to be removed. It is fast if they come in the order of the list.
 local function settle(name)
-  local list, gone, kept, from = read(name), cuts[name], {}, 1
+  local gone = cuts[name]
   cuts[name] = nil
-  for _, entry in ipairs(gone) do
-    local at = find(list, entry, from)
-    if not at and from > 1 then
-      list, kept, from = concat(kept) .. sub(list, from), {}, 1
-      at = find(list, entry, 1)
-    end
-    if at then kept[#kept + 1], from = sub(list, from, at - 1), at + #entry end
-  end
-  replace(name, concat(kept) .. sub(list, from))
+  replace(name, without(name, gone))
 end
 
 -- Adds an entry to a list. One that is there twice is found once.
@@ -137,16 +126,16 @@ function operations.hold(place, keys, simhash, value)
   each_list(append, place, keys, simhash)
 end
 
--- Writes a row; with `if_missing`, only if it does not exist. `others`: the keys that it lacks if it is pending or
--- written.
-function operations.row(place, keys, simhash, value, others, if_missing)
+-- Writes a row; with `if_missing`, only if it does not exist. `known`: the bytes of its keys that the index has if it is
+-- pending or written.
+function operations.row(place, keys, simhash, value, known, if_missing)
   local hash, field = at(place)
   local old = call('HGET', hash, field)
   if old == value or old and if_missing then return end
   call('HSET', hash, field, value)
   if #place > PLACE then announce(':news', place) end
-  local is_known = old or is_document(place) and call('HDEL', lease(place), place) == 1
-  each_list(append, place, is_known and others or keys, is_known and '' or simhash)
+  if old or call('HDEL', lease(place), place) == 1 then keys, simhash = sub(keys, known + 1), '' end
+  each_list(append, place, keys, simhash)
   if old or not is_document(place) then return end
   local run, row = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
   if row > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, row) end
@@ -263,7 +252,7 @@ function requests.places(key) return read(sub(key, 1, NAME)) end
 -- Returns 1 if a row is missing in one of its lists.
 function requests.lacks(...)
   local missing = 0
-  each_list(function(name, entry) missing = find(read(name), entry, 1) and missing or 1 end, ...)
+  each_list(function(name, entry) missing = without(name, { [entry] = '' }) == read(name) and 1 or missing end, ...)
   return damage and 1 or missing
 end
 
