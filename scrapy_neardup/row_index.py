@@ -37,9 +37,6 @@ from . import native
 Integers: TypeAlias = npt.NDArray[np.uint64]
 Posted: TypeAlias = tuple[int, "array[int]", int | None]
 """The place of a row, by which it is read, its keys, of which 0 is none, and its SimHash or None."""
-Asked: TypeAlias = tuple["array[int]", int, int | None, int]
-"""Keys, the maximum number of rows of each; a SimHash or None, and the maximum Hamming distance from it."""
-
 BLOCKS, BLOCK_BITS = 4, 16
 SLOT_BITS, KEY_BITS, NEAR_BITS = 28, 35, 33
 MOST = 1 << SLOT_BITS  # the maximum number of rows in a level
@@ -55,6 +52,17 @@ _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a blo
 NEWEST = 16  # the maximum number of documents for one fingerprint; if more have it, they share only a set phrase
 
 T = TypeVar("T")
+
+
+class Question(NamedTuple):
+    """A lookup by keys and by SimHash distance."""
+
+    keys: array[int]
+    most: int = NEWEST
+    """The maximum number of rows to return for each key. If more rows exist, the newest are returned."""
+    simhash: int | None = None
+    distance: int = 0
+    """The maximum Hamming distance from `simhash`. If more than `NEWEST` rows exist, the nearest are returned."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +142,12 @@ class Level:
         slots = self.entries[starts[rarest] : ends[rarest]] & np.uint64(_SLOTS)
         return row[0] in self.places[slots[slots < len(self)]]
 
-    def find(self, questions: list[Asked], nearest: int) -> list[tuple[int, int, int, int]]:
+    def find(self, questions: list[Question], nearest: int) -> list[tuple[int, int, int, int]]:
         """Return hits, the oldest row first: the number of a question, a key or 0, a place, its Hamming distance."""
         hits = sorted(_HIT.iter_unpack(self.look(questions, nearest)), key=itemgetter(2))
         return [(at, key, self.places.item(slot), far) for at, key, slot, far in hits]
 
-    def look(self, questions: list[Asked], nearest: int) -> bytes:
+    def look(self, questions: list[Question], nearest: int) -> bytes:
         """Return hits as `_find` does."""
         find = native.compiled.find if native.compiled else _find
         return find(self.entries, self.simhashes, questions, nearest)
@@ -189,7 +197,7 @@ class RowIndex:
 
     # Lookups
 
-    def find(self, questions: Sequence[Asked], nearest: int = NEWEST) -> list[Places]:
+    def find(self, questions: Sequence[Question], nearest: int = NEWEST) -> list[Places]:
         """Return the places of the newest rows of each key, and of the `nearest` rows near to a SimHash.
 
         If more rows have a near SimHash, the nearest are chosen; among equal distances, the oldest.
@@ -302,7 +310,7 @@ class RowIndex:
         return [Level(levels[0].first, levels[-1].last, places, simhashes, entries)]
 
 
-def sharing(questions: Sequence[Asked]) -> set[int]:
+def sharing(questions: Sequence[Question]) -> set[int]:
     """Return the places of those questions that share a key with another one, or whose SimHashes are near."""
     level = Level.of(0, 0, [(place, keys, simhash) for place, (keys, _, simhash, _) in enumerate(questions)])
     pairs = np.frombuffer(level.look([*questions], 2), np.uint64).reshape(-1, 4)[:, ::2]
@@ -372,7 +380,7 @@ def keep_nearest(found: dict[int, int], most: int) -> None:
         del found[place]
 
 
-def _find(entries: Integers, simhashes: Integers, questions: Sequence[Asked], nearest: int) -> bytes:
+def _find(entries: Integers, simhashes: Integers, questions: Sequence[Question], nearest: int) -> bytes:
     """Find what questions ask for. Return four integers for each hit: the number of the question, a key or 0 for a near
     SimHash, a slot, and its distance.
 

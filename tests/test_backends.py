@@ -14,10 +14,10 @@ from redis_server import server
 
 from scrapy_neardup.fingerprints import record
 from scrapy_neardup.fingerprints.record import BINS, Sketch
-from scrapy_neardup.row_index import NEWEST
+from scrapy_neardup.row_index import NEWEST, Question
 from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import records
-from scrapy_neardup.store.backend import Backend, Entry, Found, MemoryBackend, Question, Row, StoreError
+from scrapy_neardup.store.backend import Backend, Entry, Found, MemoryBackend, Row, StoreError
 from scrapy_neardup.store.records import HostNews, Key, Run, code, id_of, index_key, kind_of, postings, visit_key
 from scrapy_neardup.store.redis import RedisBackend
 from scrapy_neardup.store.sqlite import SqliteBackend

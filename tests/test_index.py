@@ -16,7 +16,7 @@ from tiers import some
 
 from scrapy_neardup import native, row_index
 from scrapy_neardup.fingerprints.hashes import hamming
-from scrapy_neardup.row_index import Asked, Level, Places, RowIndex
+from scrapy_neardup.row_index import Level, Places, Question, RowIndex
 from scrapy_neardup.store.stored_index import FileLevel, StoredIndex, read_level
 
 # Each has other first bits, which are all that an index keeps of a key.
@@ -40,7 +40,7 @@ class Model:
     def __init__(self) -> None:
         self.rows: list[tuple[int, list[int], int | None]] = []
 
-    def find(self, question: Asked) -> Places:
+    def find(self, question: Question) -> Places:
         keys, most, simhash, distance = question
         by_key = {key: [*dict.fromkeys(place for place, has, _ in self.rows if key in has)][-most:] for key in keys}
         far = {place: hamming(simhash, own) for place, _, own in self.rows if simhash is not None and own is not None}
@@ -90,7 +90,7 @@ class Trial:
         self.index.add(place, array("Q", keys), simhash)
         self.model.rows.append((place, keys, simhash))
 
-    def asked(self, questions: list[Asked]) -> None:
+    def asked(self, questions: list[Question]) -> None:
         expected = [self.model.find(question) for question in questions]
         assert self.index.find(questions, nearest=3) == expected
         assert [list(places.near) for places in self.index.find(questions, nearest=3)] == [[*e.near] for e in expected]
@@ -100,7 +100,7 @@ class Trial:
 @settings(max_examples=80, deadline=None)
 @given(steps=STEPS, questions=st.lists(QUESTIONS, max_size=4), tail=st.integers(1, 8), is_compiled=st.booleans())
 def test_it_finds_what_trying_all_finds(
-    steps: list[tuple[str, Any]], questions: list[Asked], tail: int, is_compiled: bool
+    steps: list[tuple[str, Any]], questions: list[Question], tail: int, is_compiled: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_index, "TAIL", tail)
@@ -120,7 +120,7 @@ def test_it_finds_what_trying_all_finds(
 @given(
     rows=st.lists(ROWS, max_size=40), questions=st.lists(QUESTIONS, min_size=1, max_size=4), damage=st.integers(0, 99)
 )
-def test_compiled_and_not_give_the_same_bytes(rows: list[Any], questions: list[Asked], damage: int) -> None:
+def test_compiled_and_not_give_the_same_bytes(rows: list[Any], questions: list[Question], damage: int) -> None:
     level = level_of(rows)
     level.simhashes = level.simhashes[: damage or None]  # slots beyond are passed over
     asked = level.entries, level.simhashes, questions, 2

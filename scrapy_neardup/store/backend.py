@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from ..fingerprints.record import SIMHASH
-from ..row_index import NEWEST, Equal, Index, Near, Places, RowIndex, keep_nearest
+from ..row_index import NEWEST, Equal, Index, Near, Places, Question, RowIndex, keep_nearest
 from ..signature import Signature
 from .records import COUNTED, Key, Record, bounds, is_id
 
@@ -62,17 +62,6 @@ class Entry(NamedTuple):
     """True if the row exists and keeps its postings. Other processes get no news of such a change."""
 
 
-class Question(NamedTuple):
-    """A lookup by keys and by SimHash distance."""
-
-    keys: array[int]
-    most: int = NEWEST
-    """The maximum number of rows to return for each key. If more rows exist, the newest are returned."""
-    simhash: int | None = None
-    distance: int = 0
-    """The maximum Hamming distance from `simhash`. If more than `NEWEST` rows exist, the nearest are returned."""
-
-
 @dataclass
 class Found:
     """The rows that answer a lookup, oldest first."""
@@ -97,9 +86,9 @@ class Backend(Protocol):
 
     name: str
     """The path or address of the store, without passwords."""
-    is_remote: bool
+    is_remote: bool = False
     """True if the back end is a server. Other processes see this process's pending documents only on a server."""
-    version: int
+    version: int = 0
     """Changes when `news` has read all that others wrote. On a server, rows may change at any time."""
 
     def get(self, keys: Iterable[Key]) -> list[Row]:
@@ -120,6 +109,11 @@ class Backend(Protocol):
         holds the document as pending, even if the SimHash of a row is near. Once a document could not be held, later
         documents of the call are not held either. Local back ends ignore `entries`.
         """
+
+    def rows_of(self, *keys: int, most: int) -> list[Row]:
+        """Return the newest rows of each key, oldest first. A few of them may belong to another key."""
+        [found] = self.find([Question(array("Q", keys), most)])
+        return [*chain.from_iterable(found.rows.values())]
 
     def size(self, kind: str) -> int:
         """Return the number of rows of a kind: committed documents, or visits of URLs."""
@@ -144,9 +138,11 @@ class Backend(Protocol):
 
         Raise StoreError if a write failed, or a server is known to be down. The rows stay in the buffer.
         """
+        return
 
     def reach(self) -> None:
         """If the server is down, wait some seconds for it to come back."""
+        return
 
     def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
         """Return rows that were written since the last call, and whether more remain.
@@ -162,23 +158,24 @@ class Backend(Protocol):
 
     def release_run(self, run: str) -> None:
         """Release the lock of a run."""
+        return
 
     def meet(self) -> None:
         """From now on, find pending documents of the other back ends in this thread that meet, in the same file."""
+        return
 
     def describe(self) -> dict[str, object]:
         """Return figures about the back end by name, such as sizes in bytes."""
+        return {}
 
     def close(self) -> None:
         """Close the back end at once, as if the process died. Unflushed rows are lost."""
 
 
-class MemoryBackend:
+class MemoryBackend(Backend):
     """A back end with its rows in a dictionary. The rows are lost when the process ends."""
 
     name = "in memory"
-    is_remote = False
-    version = 0
 
     def __init__(self) -> None:
         self.index = RowIndex()
@@ -275,18 +272,8 @@ class MemoryBackend:
     def is_held(self, run: str) -> bool:
         return False
 
-    def describe(self) -> dict[str, object]:
-        return {}
-
     def close(self) -> None:
         self.index.end()
-
-    # What is needed only for a file
-
-    def flush(self, *, wait: bool) -> None: ...
-    def reach(self) -> None: ...
-    def release_run(self, run: str) -> None: ...
-    def meet(self) -> None: ...
 
 
 class Lookup:
@@ -321,12 +308,10 @@ class Lookup:
     def enter(self, signature: Signature) -> None:
         """Add a document to the indexes in RAM, in place of its old entries."""
         self.remove(signature)
-        fingerprints = signature.fingerprints if self.own else {}
         for name, index in self.own.items():
-            index.add(fingerprints.get(name, ()), signature)
+            index.add(signature.fingerprints.get(name, ()), signature)
 
     def remove(self, signature: Signature) -> None:
         """Remove a document from the indexes in RAM."""
-        fingerprints = signature.fingerprints if self.own else {}
         for name, index in self.own.items():
-            index.remove(fingerprints.get(name, ()), signature)
+            index.remove(signature.fingerprints.get(name, ()), signature)

@@ -28,9 +28,9 @@ from threading import Thread
 from typing import Any
 from urllib.parse import unquote
 
-from ..row_index import flips, most_flips
+from ..row_index import Question, flips, most_flips
 from . import named, records
-from .backend import Entry, Found, Question, Row, StoreError
+from .backend import Backend, Entry, Found, Row, StoreError
 from .records import DOCUMENT, META, VISIT, Key, bounds, kind_of
 from .server import PLACE, VERSION, Operation, Server, clients, code, logger, store_errors
 
@@ -40,11 +40,10 @@ AT_ONCE = 500  # rows to read at a time
 NEWS = 2000  # entries of a stream to read at a time
 
 
-class RedisBackend(Server):
+class RedisBackend(Server, Backend):
     """A back end on a server, for processes on several machines. Raises StoreError if it can't be reached."""
 
     is_remote = True
-    version = 0
 
     def __init__(self, address: str, namespace: str, *, writes: bool) -> None:
         super().__init__(address, namespace)
@@ -205,9 +204,6 @@ class RedisBackend(Server):
             return rows, any(len(each) == NEWS for each in told)
 
     # The store as a whole
-
-    def meet(self) -> None:
-        pass
 
     def _memory(self) -> dict[str, str]:
         lines: list[str] = []

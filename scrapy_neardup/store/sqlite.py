@@ -24,8 +24,9 @@ from weakref import WeakSet
 from filelock import BaseFileLock, FileLock, Timeout
 from sqlitedict import SqliteDict
 
+from ..row_index import Question
 from . import database
-from .backend import Entry, Found, MemoryBackend, Question, Row, StoreError
+from .backend import Entry, Found, MemoryBackend, Row, StoreError
 from .database import LOCK_SECONDS, open_database, store_errors
 from .records import COUNTED, DOCUMENT, Key, Record, bounds, code_of, dump, id_of, is_id
 from .stored_index import StoredIndex, folder_of, posted, remove

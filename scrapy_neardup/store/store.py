@@ -31,11 +31,11 @@ from weakref import WeakSet, WeakValueDictionary
 from ..detectors import Detector
 from ..fingerprints.record import spread
 from ..hosts import Counters, Hosts, Trial
-from ..row_index import sharing
+from ..row_index import Question, sharing
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
 from . import records
-from .backend import Backend, Entry, Forgotten, Found, Lookup, Question, Row, Selection, StoreError
+from .backend import Backend, Entry, Forgotten, Found, Lookup, Row, Selection, StoreError
 from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Run
 from .runs import Session, end, forget
 from .visits import MANY, Visits
@@ -315,8 +315,7 @@ class Store:
 
     def _rows(self, key: int, most: int) -> list[Row]:
         """Return the newest rows of committed documents that the index has for a key."""
-        [found] = self.backend.find([Question(array("Q", [key]), most)])
-        return [row for row in found.rows.get(key, ()) if records.is_id(row.key) and not row.is_pending]
+        return [row for row in self.backend.rows_of(key, most=most) if records.is_id(row.key) and not row.is_pending]
 
     def repeated(self) -> list[Signature]:
         """Return the documents that have copies, sorted by descending number of copies, then by URL."""

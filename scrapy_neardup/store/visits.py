@@ -9,7 +9,6 @@ the same again, as the same spider, writes the time and leaves the rest, so that
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -17,7 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from ..signature import Signature, Visit
-from .backend import Backend, Entry, Question, Row, StoreError
+from .backend import Backend, Entry, Row, StoreError
 from .records import (
     DOCUMENT,
     VISIT,
@@ -108,12 +107,17 @@ class Visits:
 
     def _to(self, document: Signature, most: int = MANY) -> dict[int, Visit]:
         """Return the visits of a document by key."""
-        keys = index_key("links", document.id), index_key("mirrors", document.id)
-        [found] = self._backend.find([Question(array("Q", keys), most)])
+        listed = self._rows_of("links", "mirrors", of=document.id, most=most)
         key, own = visit_key(document.url or ""), self._read(visit_key(document.url or ""))
         visits = {key: own} if document.url and own else {}
-        visits |= {key: self._load(row) for key, row in _visits(chain.from_iterable(found.rows.values()))}
+        visits |= {key: self._load(row) for key, row in listed.items()}
         return {key: visit for key, visit in visits.items() if visit.target == document.id}
+
+    def _rows_of(self, *kinds: str, of: int, most: int = MANY) -> dict[int, Row]:
+        """Return the newest rows of visits that the index has for a document or run, by key."""
+        rows = self._backend.rows_of(*(index_key(kind, of) for kind in kinds), most=most)
+        # A damaged index may lead to any row.
+        return {row.key: row for row in rows if isinstance(row.key, int) and row.key < 0}
 
     def of_run(self, run: str, after: int = 0) -> Iterator[tuple[int, Visit]]:
         """Yield the visits whose state a run saw first, after the row `after`, as they are stored, with their keys.
@@ -121,11 +125,9 @@ class Visits:
         Some come several times.
         """
         own = code(run)
-        [found] = self._backend.find([Question(array("Q", [index_key("run", own)]), MANY)])
-        listed = [key for key, _ in _visits(found.rows.pop(index_key("run", own), ()))]
         # The visits of the own URLs of its documents are not listed.
         urls = (self._held(row).url for row in self._backend.scan(DOCUMENT, run))
-        keys = chain(listed, (visit_key(url) for url in urls if url))
+        keys = chain([*self._rows_of("run", of=own)], (visit_key(url) for url in urls if url))
         while some := dict.fromkeys(islice(keys, AT_ONCE)):
             for row in self._backend.get(some):
                 visit = self._load(row)
@@ -141,12 +143,10 @@ class Visits:
         return self.copies[id]
 
     def _counted(self, id: int) -> int:
-        key = index_key("mirrors", id)
-        [found] = self._backend.find([Question(array("Q", [key]), 2 * FEW)])  # some are found several times
-        visits = {each: self._load(row) for each, row in _visits(found.rows.get(key, ()))}
+        visits = [*map(self._load, self._rows_of("mirrors", of=id, most=2 * FEW).values())]  # some are found twice
         if len(visits) > FEW:
-            return self._backend.count(key)
-        return sum(visit.target == id and visit.is_copy for visit in visits.values())
+            return self._backend.count(index_key("mirrors", id))
+        return sum(visit.target == id and visit.is_copy for visit in visits)
 
     # Caches
 
@@ -290,8 +290,3 @@ def _with(visit: Visit, url: str, document: Signature | None, at: int, before: V
 def _is_own(visit: Visit) -> bool:
     """Return whether a visit is that of the URL of its document."""
     return visit.signature is not None and not visit.is_copy and visit.url == visit.signature.url
-
-
-def _visits(rows: Iterable[Row]) -> Iterator[tuple[int, Row]]:
-    """Yield those rows that are visits, with their keys, since a damaged index may lead to any row."""
-    return ((row.key, row) for row in rows if isinstance(row.key, int) and row.key < 0)
