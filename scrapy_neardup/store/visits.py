@@ -16,20 +16,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from ..signature import Signature, Visit
+from . import records
 from .backend import Backend, Entry, Row, StoreError
-from .records import (
-    DOCUMENT,
-    VISIT,
-    Key,
-    canonical_place,
-    code,
-    code_of,
-    index_key,
-    number_of,
-    postings,
-    visit_key,
-    visit_keys,
-)
+from .records import DOCUMENT, VISIT, Key
 
 if TYPE_CHECKING:
     from .runs import Session
@@ -55,11 +44,11 @@ class Visits:
 
     def resolve(self, place: str) -> Visit | None:
         """Return the visit of a URL in any spelling, or with a name. Return None if it is unknown."""
-        visit = self._read(visit_key(place))
+        visit = self._read(records.visit_key(place))
         if visit is None or place in (visit.url, visit.name):
             return visit
         # URLs may have the same hash.
-        return visit if canonical_place(visit.name or visit.url) == canonical_place(place) else None
+        return visit if records.canonical_place(visit.name or visit.url) == records.canonical_place(place) else None
 
     def _read(self, key: int) -> Visit | None:
         """Return the visit with this key, or None if it is unknown, or its document is not held any more."""
@@ -103,19 +92,19 @@ class Visits:
 
     def at_most(self, document: Signature) -> int:
         """Return a number that the visits of a document do not exceed, without reading them."""
-        return 1 + sum(self._backend.count(index_key(name, document.id)) for name in ("links", "mirrors"))
+        return 1 + sum(self._backend.count(records.index_key(name, document.id)) for name in ("links", "mirrors"))
 
     def _to(self, document: Signature, most: int = MANY) -> dict[int, Visit]:
         """Return the visits of a document by key."""
         listed = self._rows_of("links", "mirrors", of=document.id, most=most)
-        key, own = visit_key(document.url or ""), self._read(visit_key(document.url or ""))
+        key, own = records.visit_key(document.url or ""), self._read(records.visit_key(document.url or ""))
         visits = {key: own} if document.url and own else {}
         visits |= {key: self._load(row) for key, row in listed.items()}
         return {key: visit for key, visit in visits.items() if visit.target == document.id}
 
     def _rows_of(self, *kinds: str, of: int, most: int = MANY) -> dict[int, Row]:
         """Return the newest rows of visits that the index has for a document or run, by key."""
-        rows = self._backend.rows_of(*(index_key(kind, of) for kind in kinds), most=most)
+        rows = self._backend.rows_of(*(records.index_key(kind, of) for kind in kinds), most=most)
         # A damaged index may lead to any row.
         return {row.key: row for row in rows if isinstance(row.key, int) and row.key < 0}
 
@@ -124,14 +113,14 @@ class Visits:
 
         Some come several times.
         """
-        own = code(run)
+        own = records.code(run)
         # The visits of the own URLs of its documents are not listed.
         urls = (self._held(row).url for row in self._backend.scan(DOCUMENT, run))
-        keys = chain([*self._rows_of("run", of=own)], (visit_key(url) for url in urls if url))
+        keys = chain([*self._rows_of("run", of=own)], (records.visit_key(url) for url in urls if url))
         while some := dict.fromkeys(islice(keys, AT_ONCE)):
             for row in self._backend.get(some):
                 visit = self._load(row)
-                if code_of(visit.at) == own and number_of(visit.at) > after:
+                if records.code_of(visit.at) == own and records.number_of(visit.at) > after:
                     yield cast(int, row.key), visit
 
     def count(self, id: int) -> int:
@@ -145,7 +134,7 @@ class Visits:
     def _counted(self, id: int) -> int:
         visits = [*map(self._load, self._rows_of("mirrors", of=id, most=2 * FEW).values())]  # some are found twice
         if len(visits) > FEW:
-            return self._backend.count(index_key("mirrors", id))
+            return self._backend.count(records.index_key("mirrors", id))
         return sum(visit.target == id and visit.is_copy for visit in visits)
 
     # Caches
@@ -185,7 +174,7 @@ class Visits:
         visit.target = visit.signature.id if visit.signature else None
         if not visit.url and not visit.name:
             visit.name = f"copy {at:016x}"
-        key = visit_key(place := visit.name or visit.url)
+        key = records.visit_key(place := visit.name or visit.url)
         try:
             known = self.resolve(place)
         except StoreError:
@@ -208,7 +197,11 @@ class Visits:
         if not self._session.is_own(known.at):
             earlier = None if known.target else known.before
             return _packed(known, known.at, earlier and replace(earlier, before=None))
-        return known.before if number_of(known.at) > self._session.sealed else _packed(known, known.at, former(known))
+        return (
+            known.before
+            if records.number_of(known.at) > self._session.sealed
+            else _packed(known, known.at, former(known))
+        )
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         for entry in chain(entries, deleted):
@@ -232,7 +225,7 @@ class Visits:
     def unlink(self, url: str) -> None:
         """Forget the visit of a URL."""
         if visit := self.resolve(url):
-            self._delete({visit_key(url): visit})
+            self._delete({records.visit_key(url): visit})
 
     def _delete(self, visits: dict[int, Visit], *others: Entry) -> None:
         deleted = [_entry(key, _packed(visit, visit.at, visit.before)) for key, visit in visits.items()]
@@ -242,7 +235,7 @@ class Visits:
 
     def drop(self, document: Signature) -> None:
         """Delete a document and all its visits."""
-        self._delete(self._to(document), Entry(document.id, document, *postings(document)))
+        self._delete(self._to(document), Entry(document.id, document, *records.postings(document)))
 
     def undo(self, key: int, stored: Visit) -> None:
         """Put back the state that a visit had before the run that wrote it; delete the visit if it had none."""
@@ -264,13 +257,15 @@ class Visits:
 def former(visit: Visit) -> Visit | None:
     """Return the state before the run that wrote a visit, with a document if one is known."""
     before = visit.before
-    while before and (code_of(before.at) == code_of(visit.at) or (before.target is None and before.before)):
+    while before and (
+        records.code_of(before.at) == records.code_of(visit.at) or (before.target is None and before.before)
+    ):
         before = before.before
     return before
 
 
 def _entry(key: int, stored: Visit, *, keeps_place: bool = False) -> Entry:
-    return Entry(key, stored, visit_keys(stored), None, keeps_place)
+    return Entry(key, stored, records.visit_keys(stored), None, keeps_place)
 
 
 def _packed(visit: Visit, at: int, before: Visit | None, *, is_own: bool | None = None) -> Visit:
