@@ -62,7 +62,7 @@ class _Standard:
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         [made] = record.make([document.source], self.part)
-        return next(iter(record.fingerprints_in(made, record.Head.of(made)).values()), ())
+        return next(iter(record.Decoded(made).fingerprints.values()), ())
 
     def index(self) -> Equal:
         return Equal()

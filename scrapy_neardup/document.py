@@ -14,7 +14,7 @@ from lxml import etree
 
 from . import native
 from .fingerprints.hashes import Hashes, hash_tokens, layout, shingles
-from .fingerprints.record import WIDTH, Head, Sketch, Source, Wanted, make
+from .fingerprints.record import WIDTH, Decoded, Sketch, Source, Wanted, make
 from .text.html import BUILTIN, Extract, Page, build_reader, elements, looks_like_html
 from .text.tokens import spaced, tokenize, word_lines
 from .text.urls import host
@@ -148,7 +148,7 @@ class Document:
     def sketch(self) -> Sketch:
         """The stored sample of the text, for comparison with other documents."""
         [record] = make([self.source], Wanted())
-        return Head.of(record).sketch
+        return Decoded(record).sketch
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, for another process, without what was computed of them."""

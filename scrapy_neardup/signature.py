@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
-from .fingerprints.record import Head, Sketch, facts_in, fingerprints_in, index_keys, keys_in
+from .fingerprints.record import Decoded
 
 TITLE = 200  # stored characters of a title
 
 
-class _Weak:
-    """The slots for weak references (`dataclass(weakref_slot=True)` needs Python 3.11) and for decoded values."""
-
-    __slots__ = ("__dict__", "__weakref__")
-
-
 @dataclass(eq=False, slots=True)
-class Signature(_Weak):
+class Signature(Decoded):
     """A document as it is stored: its record, and what is stored beside it. The record is decoded on access."""
 
     url: str | None
@@ -38,43 +30,6 @@ class Signature(_Weak):
     """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
     sample: bool = False
     """True if it is one of the documents by which the store knows the pages of its host. Set by the store."""
-
-    @cached_property
-    def head(self) -> Head:
-        return Head.of(self.record)
-
-    @cached_property
-    def sketch(self) -> Sketch:
-        return self.head.sketch
-
-    @cached_property
-    def facts(self) -> bytes:
-        """The packed facts of the record (`facts.pack`); b"" without any."""
-        return facts_in(self.record, self.head)
-
-    @cached_property
-    def keys(self) -> dict[str, tuple[int, ...]]:
-        """The keys by which the index finds the document, by detector."""
-        return keys_in(self.record, self.head)
-
-    @cached_property
-    def index_keys(self) -> array[int]:
-        """The keys of all detectors, each once."""
-        return index_keys(self.record, self.head)
-
-    @property
-    def fingerprints(self) -> dict[str, tuple[int, ...]]:
-        """The fingerprints by detector, without those that abstained."""
-        return fingerprints_in(self.record, self.head)
-
-    @property
-    def simhash(self) -> int | None:
-        return self.head.simhash if self.head.has_simhash else None
-
-    @property
-    def layout(self) -> int:
-        """The fingerprint of the page's layout; 0 if unknown."""
-        return self.head.layout
 
     def says_the_same(self, other: Signature) -> bool:
         """Return whether two documents have equal sketches and facts."""

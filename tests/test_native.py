@@ -19,7 +19,7 @@ from tiers import slow
 from scrapy_neardup import native
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import Terms, hash_tokens
-from scrapy_neardup.fingerprints.record import Head, Source, Wanted, make, overlap
+from scrapy_neardup.fingerprints.record import Decoded, Source, Wanted, make, overlap
 from scrapy_neardup.text.tokens import _RUNS, _foreign, token_lines, word_lines
 
 compiled = native.compiled
@@ -141,7 +141,7 @@ def test_words_that_come_often_and_texts_of_any_length() -> None:
 def test_figures_are_sampled_by_value() -> None:
     for count in (1, 15, 16, 17, 5000):
         [record] = assert_equal(make, [Source("\n".join(map(str, range(count))).encode())], Wanted())
-        head = Head.of(record)
+        head = Decoded(record).head
         assert head.figures == len({hash_tokens([str(n)])[0, 0] >> np.uint64(48) for n in range(count)})
         assert head.sampled == min(head.figures, 16)
 

@@ -333,7 +333,7 @@ class Histories(RuleBasedStateMachine):
 
     def agree_on(self, store: Store, document: Document, signature: Signature) -> None:
         assert signature.url == (document.url and document.url.text)
-        assert (signature.sketch, signature.layout) == (document.sketch, document.layout)
+        assert (signature.sketch, signature.head.layout) == (document.sketch, document.layout)
         for name in ("exact", "simhash"):
             assert signature.fingerprints.get(name, ()) == document.fingerprints[name]
         assert [shown(link) for link in store.visits(signature)] == [

@@ -17,7 +17,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from struct import Struct, pack, unpack, unpack_from
 from typing import NamedTuple, TypeAlias
 
@@ -110,19 +110,88 @@ class Head(NamedTuple):
     sample: bytes
     codes: bytes
 
-    @classmethod
-    def of(cls, record: bytes) -> Head:
-        """Return the beginning of a record. Raise struct.error if it is too short."""
-        return cls._make(HEAD.unpack_from(record))
 
-    @property
+class Decoded:
+    """The parts of a record, which are decoded on access. Raises struct.error if the record is too short."""
+
+    __slots__ = ("__dict__", "__weakref__")  # for decoded values, and for weak references to signatures
+    record: bytes
+
+    def __init__(self, record: bytes) -> None:
+        self.record = record
+
+    @cached_property
+    def head(self) -> Head:
+        return Head._make(HEAD.unpack_from(self.record))
+
+    @cached_property
     def sketch(self) -> Sketch:
-        return Sketch(self.tokens, self.shingles, self.figures, self.codes, self.sample[: 2 * self.sampled])
+        head = self.head
+        return Sketch(head.tokens, head.shingles, head.figures, head.codes, head.sample[: 2 * head.sampled])
 
     @property
-    def keys(self) -> int:
-        """The number of keys after the head."""
-        return self.digests + self.bands
+    def simhash(self) -> int | None:
+        return self.head.simhash if self.head.has_simhash else None
+
+    @cached_property
+    def facts(self) -> bytes:
+        """The packed facts (`facts.pack`); b"" without any."""
+        start = HEAD.size + 8 * (self.head.digests + self.head.bands)
+        return self.record[start : start + self.head.facts]
+
+    @cached_property
+    def keys(self) -> dict[str, tuple[int, ...]]:
+        """The keys by detector. A detector that abstained, or that finds documents by distance, has none."""
+        head, values = self.head, self._stored_keys()
+        digests, bands = values[: head.digests], values[head.digests :]
+        exact = tuple(filter(None, (head.digest, head.identity)))
+        found = {EXACT: exact, IMATCH: digests if any(digests) else (), SHINGLE: bands if any(bands) else ()}
+        if head.own:
+            found |= {name: tuple(keys_of(name, values)) for name, values in self._own()}
+        return found
+
+    @cached_property
+    def index_keys(self) -> array[int]:
+        """The keys of all detectors, each once."""
+        head = self.head
+        own = [key for name, values in self._own() for key in keys_of(name, values)] if head.own else ()
+        keys = dict.fromkeys((head.digest, head.identity, *self._stored_keys(), *own))
+        keys.pop(0, None)  # of a detector that abstained
+        return array("Q", pack(f"={len(keys)}Q", *keys))  # in a tenth of the time that integers would take
+
+    @property
+    def fingerprints(self) -> dict[str, tuple[int, ...]]:
+        """The fingerprints by detector; () for a detector that abstained, if that is known."""
+        head = self.head
+        made = {name: tuple(_value(name, key) for key in keys) for name, keys in self.keys.items()}
+        kept = {EXACT: made[EXACT], IMATCH: head.digests, SIMHASH: head.has_simhash, SHINGLE: head.bands}
+        found = {name: made.get(name, (head.simhash,)) for name, is_kept in kept.items() if is_kept}
+        return found | dict(self._own())
+
+    def _stored_keys(self) -> tuple[int, ...]:
+        return unpack_from(f"<{self.head.digests + self.head.bands}Q", self.record, HEAD.size)
+
+    def _own(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield the fingerprints of each other detector. Raise ValueError or struct.error if they are damaged."""
+        record = self.record
+        at = len(record) - self.head.own
+        while at < len(record):
+            size, count = _NAME.unpack_from(record, at)
+            start = at + _NAME.size + size
+            if start + 8 * count > len(record):
+                raise ValueError("its record ends within the fingerprints of a detector")
+            yield record[start - size : start].decode(), unpack_from(f"<{count}Q", record, start)
+            at = start + 8 * count
+
+    def check(self) -> None:
+        """Raise ValueError or struct.error unless the parts have the sizes that the head says."""
+        head = self.head
+        size = HEAD.size + 8 * (head.digests + head.bands) + head.facts + head.own
+        if len(self.record) != size:
+            raise ValueError(f"its record has {len(self.record)} bytes; allowed are {size}")
+        if head.sampled > FIGURES:
+            raise ValueError("its record has more figures than a sample has")
+        dict(self._own())  # decoded to see whether that is possible
 
 
 def make(sources: Sequence[Source], wanted: Wanted) -> list[bytes]:
@@ -187,71 +256,14 @@ def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
     Raise ValueError for more than two fingerprints of `exact`.
     """
     if not fingerprints.keys().isdisjoint(NAMES):  # those of a class of the user's that bears such a name
-        head = Head.of(record)
-        fingerprints = {**fingerprints_in(record, head), **fingerprints}
-        return encode(fingerprints, head.sketch, head.layout, facts_in(record, head))
+        made = Decoded(record)
+        return encode({**made.fingerprints, **fingerprints}, made.sketch, made.head.layout, made.facts)
     parts: list[bytes] = []
     for name, values in fingerprints.items():
         encoded = name.encode()
         parts += [_NAME.pack(len(encoded), len(values)), encoded, pack(f"<{len(values)}Q", *values)]
     own = b"".join(parts)
     return b"".join([record[:_OWN_AT], _OWN.pack(len(own)), record[_OWN_AT + _OWN.size :], own])
-
-
-def check(record: bytes) -> None:
-    """Raise ValueError or struct.error unless the parts of a record have the sizes that its head says."""
-    head = Head.of(record)
-    size = HEAD.size + 8 * head.keys + head.facts + head.own
-    if len(record) != size:
-        raise ValueError(f"its record has {len(record)} bytes; allowed are {size}")
-    if head.sampled > FIGURES:
-        raise ValueError("its record has more figures than a sample has")
-    dict(_own(record, head))  # decoded to see whether that is possible
-
-
-def facts_in(record: bytes, head: Head) -> bytes:
-    start = HEAD.size + 8 * head.keys
-    return record[start : start + head.facts]
-
-
-def keys_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:
-    """Return the keys by detector. A detector that abstained, or that finds documents by distance, has none."""
-    values = unpack_from(f"<{head.keys}Q", record, HEAD.size) if head.keys else ()
-    digests, bands = values[: head.digests], values[head.digests :]
-    exact = tuple(filter(None, (head.digest, head.identity)))
-    found = {EXACT: exact, IMATCH: digests if any(digests) else (), SHINGLE: bands if any(bands) else ()}
-    if head.own:
-        found |= {name: tuple(keys_of(name, values)) for name, values in _own(record, head)}
-    return found
-
-
-def index_keys(record: bytes, head: Head) -> array[int]:
-    """Return the keys of all detectors, each once."""
-    own = [key for name, values in _own(record, head) for key in keys_of(name, values)] if head.own else ()
-    stored = unpack_from(f"<{head.keys}Q", record, HEAD.size)
-    keys = dict.fromkeys((head.digest, head.identity, *stored, *own))
-    keys.pop(0, None)  # of a detector that abstained
-    return array("Q", pack(f"={len(keys)}Q", *keys))  # in a tenth of the time that integers would take
-
-
-def fingerprints_in(record: bytes, head: Head) -> dict[str, tuple[int, ...]]:
-    """Return the fingerprints by detector; () for a detector that abstained, if that is known."""
-    made = {name: tuple(_value(name, key) for key in keys) for name, keys in keys_in(record, head).items()}
-    kept = {EXACT: made[EXACT], IMATCH: head.digests, SIMHASH: head.has_simhash, SHINGLE: head.bands}
-    found = {name: made.get(name, (head.simhash,)) for name, is_kept in kept.items() if is_kept}
-    return found | dict(_own(record, head))
-
-
-def _own(record: bytes, head: Head) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the fingerprints of each other detector. Raise ValueError or struct.error if they are damaged."""
-    at = len(record) - head.own
-    while at < len(record):
-        size, count = _NAME.unpack_from(record, at)
-        start = at + _NAME.size + size
-        if start + 8 * count > len(record):
-            raise ValueError("its record ends within the fingerprints of a detector")
-        yield record[start - size : start].decode(), unpack_from(f"<{count}Q", record, start)
-        at = start + 8 * count
 
 
 @cache

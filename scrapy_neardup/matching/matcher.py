@@ -396,7 +396,7 @@ class Matcher:
             return None
         distance = None if later.simhash is None or earlier.simhash is None else hamming(later.simhash, earlier.simhash)
         measures = round(found.resemblance, 4), round(found.containment, 4), round(found.length_ratio, 4)
-        kind = page_kind(found.resemblance, later.layout, earlier.layout)
+        kind = page_kind(found.resemblance, later.head.layout, earlier.head.layout)
         return pair, Match(earlier, Evidence(name, distance, *measures, kind))
 
     def _is_same_record(self, later: Signature, earlier: Signature, pair: Pair) -> bool:

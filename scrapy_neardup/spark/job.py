@@ -23,7 +23,7 @@ from ..document import Document
 from ..feeds import JsonLines, Parquet, Row, json_text, parse_object
 from ..files import FileError, has_ending
 from ..fingerprints.hashes import hash_text
-from ..fingerprints.record import EXACT, SIMHASH, Head, keys_in, keys_of
+from ..fingerprints.record import EXACT, SIMHASH, Decoded, keys_of
 from ..matching.matcher import Rule, compare
 from ..processes import Signer
 from ..row_index import BLOCK_BITS, NEWEST, Equal, Near, flips, most_flips
@@ -234,7 +234,7 @@ class Worker:
         rule = Rule.from_config(self.config)
         for pair in pairs:
             same_page = pair.page_a is not None and pair.page_a == pair.page_b
-            if same_page or _may_repeat(rule, Head.of(bytes(pair.record_a)), Head.of(bytes(pair.record_b))):
+            if same_page or _may_repeat(rule, Decoded(bytes(pair.record_a)), Decoded(bytes(pair.record_b))):
                 yield pair.a, pair.b, pair.site_a if pair.site_a == pair.site_b and not same_page else None
 
     def decide(self, rows: Iterable[Any]) -> Iterator[tuple[int, str]]:
@@ -265,11 +265,11 @@ class Worker:
 
     def _shared(self, document: Document, record: bytes) -> tuple[Any, ...]:
         """Return the columns `RECORDS` after the number."""
-        head, url, site = Head.of(record), document.url, host(document.url or "")
-        exact, keys, simhash = head.identity, set[int](), None
+        made, url, site = Decoded(record), document.url, host(document.url or "")
+        head, exact, keys, simhash = made.head, made.head.identity, set[int](), None
         if head.tokens >= (1 if self.config.short_text == "exact" else max(self.config.min_tokens, 1)):
-            found = keys_in(record, head)
-            exact, keys = head.digest, {key for name in found.keys() - {EXACT} for key in found[name] if key}
+            found, exact = made.keys, head.digest
+            keys = {key for name in found.keys() - {EXACT} for key in found[name] if key}
             if head.has_simhash:
                 simhash = head.simhash
                 keys.update(keys_of(SIMHASH, [simhash]))
@@ -290,8 +290,9 @@ def _read(row: Any) -> Row:
         raise FileError(f"{place}: {error}") from error
 
 
-def _may_repeat(rule: Rule, a: Head, b: Head) -> bool:
-    same, found = a.digest == b.digest != 0 or a.identity == b.identity != 0, compare(a.sketch, b.sketch)
+def _may_repeat(rule: Rule, a: Decoded, b: Decoded) -> bool:
+    same = a.head.digest == b.head.digest != 0 or a.head.identity == b.head.identity != 0
+    found = compare(a.sketch, b.sketch)
     # Without form, which is not known here, the texts may resemble each other more.
     return same or (rule.may_accept(found) and rule.accepts(found._replace(resemblance=1.0)))
 

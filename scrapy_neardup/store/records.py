@@ -35,8 +35,7 @@ from msgpack.exceptions import UnpackException
 
 from ..facts import SIZE
 from ..fingerprints.hashes import hash_text
-from ..fingerprints.record import check as check_record
-from ..fingerprints.record import salt, spread
+from ..fingerprints.record import Decoded, salt, spread
 from ..hosts import Outcome, Trial
 from ..signature import Evidence, Signature, Visit
 from ..text.urls import canonical_url, host
@@ -321,7 +320,7 @@ def _visit_body(visit: Visit) -> list[Any]:
 
 def _document(key: Any, body: Any) -> Signature:
     url, title, first_seen, packed, label, sample = body
-    check_record(packed)
+    Decoded(packed).check()
     return Signature(url, packed, first_seen, title, label, key, sample=sample)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from .. import row_index
 from ..files import replacing
-from ..fingerprints.record import Head, index_keys
+from ..fingerprints.record import Decoded
 from ..row_index import Integers, Level, Posted, RowIndex, merged_columns
 from .records import DAMAGE, Key, load, page_keys, visit_keys
 
@@ -195,9 +195,9 @@ def posted(key: Key, value: bytes) -> Posted | None:
             return None
         if key > 0:
             url, _, _, record, label, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
-            head = Head.of(record)
-            keys = index_keys(record, head) + page_keys(url, label=bool(label), sample=bool(sample))
-            return key, keys, head.simhash if head.has_simhash else None
+            made = Decoded(record)
+            keys = made.index_keys + page_keys(url, label=bool(label), sample=bool(sample))
+            return key, keys, made.simhash
         if value[4] > _PLAIN and (keys := visit_keys(load(key, value))):
             return key, keys, None
     return None
