@@ -55,7 +55,7 @@ store = place.open()
 for number in range(first, first + count):
     put(store, numbered(number))
 store.flush()
-store.session.save(store.session.runs[store.run].ended(10**6))
+store.session.save(store.session.runs[store.session._code].ended(10**6))
 store.flush()
 import threading
 threading.setprofile(die_in_time)

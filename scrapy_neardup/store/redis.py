@@ -78,9 +78,9 @@ class RedisBackend(Server, Backend):
 
     def _decoded(self, told: Sequence[Any]) -> dict[bytes, Row]:
         """Decode the rows in an answer, by place."""
-        rows, own = {}, {*self.runs.values()}
+        rows = {}
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
-            is_own = is_pending and place[:CODE] in own
+            is_own = is_pending and place[:CODE] in self.runs
             if not is_own or place in self.held:  # otherwise this process has withdrawn it
                 rows[place] = Row(_key(place), value, bool(is_pending and not is_own))
         return rows

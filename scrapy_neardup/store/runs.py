@@ -36,9 +36,8 @@ class Session:
     def __init__(self, backend: Backend, schemes: Mapping[str, str]) -> None:
         self.run = ""
         """The id of the run of this process; "" if the store is open read-only."""
-        self.runs: dict[str, Run] = {}
-        """The records of all known runs by id."""
-        self._by_code: dict[int, Run] = {}
+        self.runs: dict[int, Run] = {}
+        """The records of all known runs by code."""
         self._open: dict[str, None] = {}  # the ids of the open runs; each commit asks for them
         self.made: dict[str, Any] = {}
         """The record of the store: its format, and the schemes of all detectors so far."""
@@ -59,7 +58,7 @@ class Session:
         """
         writers = self._backend.writers()  # first, since a run has a record before it has documents
         self.update_runs(self._backend.scan(RUN))
-        for lost in sorted(writers.difference(map(records.code, self.runs))):
+        for lost in sorted(writers.difference(self.runs)):
             why = f"the record of a run is missing, whose documents have the code {lost:08x}; restore a backup"
             raise self.refusal("can't be read", why)
         self.agree({}, writes=run is not None)
@@ -80,9 +79,9 @@ class Session:
         code = records.code_of(id)
         if code == self._code:
             return self.run
-        if code not in self._by_code:  # it has just begun
+        if code not in self.runs:  # it has just begun
             self.update_runs(self._backend.scan(RUN))
-        return self._by_code[code].id if code in self._by_code else f"{code:08x}"
+        return self.runs[code].id if code in self.runs else f"{code:08x}"
 
     def is_own(self, id: int) -> bool:
         """Return whether the row with this id is of the run of this process."""
@@ -90,7 +89,7 @@ class Session:
 
     def is_of_writer(self, id: int) -> bool:
         """Return whether the run in the id of a row was of the same spider or command as the run of this process."""
-        known, mine = self._by_code.get(records.code_of(id)), self.runs.get(self.run)
+        known, mine = self.runs.get(records.code_of(id)), self.runs.get(self._code)
         return known is mine or (known is not None and mine is not None and known.writer == mine.writer)
 
     def others_open(self) -> list[str]:
@@ -117,17 +116,19 @@ class Session:
             for name in held:
                 self._backend.release_run(name)
             raise
-        dead = [self.runs[name] for name in held if self.runs[name].closed is None]
-        for name in set(held).difference(each.id for each in dead):  # not dead, but closed
-            self._backend.release_run(name)
+        known = [self.runs[records.code(name)] for name in held]
+        dead = [run for run in known if run.closed is None]
+        for run in known:
+            if run.closed is not None:
+                self._backend.release_run(run.id)
         return dead
 
     def _claimed(self, wanted: str) -> str:
         """Lock the run `wanted`, or a new run if `wanted` is empty. If it is taken, append a number. Return the id."""
         name = wanted or f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
-        taken = {records.code(run) for run in self.runs if run != wanted}
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
-            if records.code(run) not in taken and self._backend.hold_run(run):
+            known = self.runs.get(records.code(run))
+            if (known is None or known.id == run == wanted) and self._backend.hold_run(run):
                 return run
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
@@ -173,19 +174,19 @@ class Session:
 
     def close(self, stats: Mapping[str, int], fields: Iterable[str]) -> None:
         """Write the record of this process's run as closed, with these stats and names of fields."""
-        self.save(self.runs[self.run].ended(self._last).with_stats(stats, fields))
+        self.save(self.runs[self._code].ended(self._last).with_stats(stats, fields))
 
     def _set(self, run: Run) -> None:
-        known = self.runs.get(run.id)
+        known = self.runs.get(code := records.code(run.id))
         self.erasures += known is not None and known.forgotten != run.forgotten
-        self.runs[run.id] = self._by_code[records.code(run.id)] = run
+        self.runs[code] = run
         self._open.pop(run.id, None)
         if run.closed is None:
             self._open[run.id] = None
 
     def has_forgotten(self, id: int) -> bool:
         """Return whether the row with this id was forgotten with its run."""
-        run = self._by_code.get(records.code_of(id))
+        run = self.runs.get(records.code_of(id))
         if run is None or not run.forgotten:
             return False
         number = records.number_of(id)
@@ -284,7 +285,8 @@ def is_of(name: str, url: str | None) -> bool:
 
 def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
     """Forget all rows of a run, unless `only_counts`. Raise StoreError if the run is unknown or alive."""
-    if name not in store.session.runs:
+    run = store.session.runs.get(records.code(name))
+    if run is None or run.id != name:
         where = f"store {store.backend.name!r}"
         raise StoreError(f"{where} has no run {name!r}; `scrapy neardup stats --runs` lists those it has")
     if only_counts:
@@ -293,7 +295,7 @@ def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
         raise StoreError(f"run {name!r} of store {store.backend.name!r} is alive; end it first")
     try:
         store.session.update_runs(store.backend.get([f"{RUN}/{name}"]))  # it may have written more
-        run, count = store.session.runs[name], _counted(store, name)
+        run, count = store.session.runs[records.code(name)], _counted(store, name)
         last = _last(store, run)
         _tell_forgotten(store, replace(run, sealed=max(run.sealed, last), forgotten=((1, last),) if last else ()))
         erase(store, name)

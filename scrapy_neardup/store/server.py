@@ -132,8 +132,8 @@ class Server:
         self.name = named(address)
         # The braces keep all keys on one node of a cluster.
         self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
-        self.runs: dict[str, bytes] = {}
-        """The codes of the runs that this process holds, by id."""
+        self.runs: set[bytes] = set()
+        """The codes of the runs that this process holds."""
         self.held: dict[bytes, Operation] = {}
         """The operations that hold the pending documents of this process, and the last ones on runs, by place."""
         self._queue: list[Operation] = []
@@ -221,7 +221,7 @@ class Server:
         while True:
             batch = self._queue[:BATCH]
             is_last = bool(self._refused) or len(batch) == len(self._queue)
-            told = self._exchanged(batch, requests if is_last else (), [*self.runs.values()])
+            told = self._exchanged(batch, requests if is_last else (), [*self.runs])
             if told is None:
                 self._take_again()
                 continue
@@ -281,21 +281,21 @@ class Server:
 
     # Leases, and the thread
 
-    def _taking(self, run: str, seconds: float) -> Operation:
-        return ["lease", code(run), int(1000 * seconds)]
+    def _taking(self, run: bytes, seconds: float) -> Operation:
+        return ["lease", run, int(1000 * seconds)]
 
     def hold_run(self, run: str) -> bool:
-        if self.run(self._taking(run, LEASE)) == [0]:
-            return False
-        self.runs[run] = code(run)
-        return True
+        if is_taken := self.run(self._taking(code(run), LEASE)) != [0]:
+            self.runs.add(code(run))
+        return is_taken
 
     def is_held(self, run: str) -> bool:
         return bool(self.run(["call", "EXISTS", self.key("lease.", code(run))])[0])
 
     def release_run(self, run: str) -> None:
-        if self.runs.pop(run, None):
-            self.run(self._taking(run, 0))
+        if code(run) in self.runs:
+            self.runs.remove(code(run))
+            self.run(self._taking(code(run), 0))
 
     def keep(self) -> None:
         """Renew the leases, reconnect, and send what is urgent, until the connection is closed."""

@@ -46,7 +46,7 @@ def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
 
 
 def _exported(store: Store) -> Iterator[Line]:
-    runs = {records.code(run.id): run for run in store.runs()}
+    runs = dict(store.session.runs)
     counts = {"documents": store.backend.size(DOCUMENT), "urls": store.backend.size(VISIT)}
     yield {"type": "store", **store.session.made, **counts}
     yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
@@ -136,17 +136,17 @@ def _add(store: Store, rows: list[tuple[Key, Record]], counts: Imported) -> None
 
 def _add_runs(store: Store, runs: list[Run]) -> None:
     """Write records of runs that are new or changed, except for runs that are alive in this store."""
-    known, backend = store.session.runs, store.backend
-    codes = {records.code(run): run for run in known}
-    for run in runs:
-        if (rival := codes.setdefault(records.code(run.id), run.id)) != run.id:
-            why = f"the runs {rival!r} and {run.id!r} have one code, so no store can have both"
+    session, backend = store.session, store.backend
+    new = [(run, session.runs.get(records.code(run.id))) for run in runs]
+    for run, known in new:
+        if known and known.id != run.id:
+            why = f"the runs {known.id!r} and {run.id!r} have one code, so no store can have both"
             raise ValueError(f"{why}; import it into another store or NEARDUP_NAMESPACE")
-    held = [run for run in runs if _merged(run, known.get(run.id)) != known.get(run.id) and backend.hold_run(run.id)]
+    held = [run for run, known in new if _merged(run, known) != known and backend.hold_run(run.id)]
     try:
-        store.session.update_runs(backend.get(f"{RUN}/{run.id}" for run in held))
+        session.update_runs(backend.get(f"{RUN}/{run.id}" for run in held))
         for run in held:
-            store.session.save(_merged(run, known.get(run.id)))
+            session.save(_merged(run, session.runs.get(records.code(run.id))))
         backend.flush(wait=True)
     finally:
         for run in held:
@@ -155,7 +155,7 @@ def _add_runs(store: Store, runs: list[Run]) -> None:
 
 def _wanted(store: Store, rows: list[tuple[Key, Record]], counts: Imported) -> Iterator[tuple[Key, Record]]:
     """Yield the rows to import. Skip records of runs, forgotten rows, and rows of runs alive in this store."""
-    runs = {records.code(run.id): run for run in store.runs()}
+    runs = store.session.runs
     alive = {code for code, run in runs.items() if run.closed is None and store.backend.is_held(run.id)}
     for key, record in rows:
         if isinstance(record, Run):
