@@ -86,7 +86,7 @@ class RedisBackend(Server, Backend):
         return rows
 
     def writers(self) -> set[int]:
-        return {int.from_bytes(code, "big") for code in self._last()}
+        return {int.from_bytes(run, "big") for run in self._last()}
 
     def _last(self) -> dict[bytes, int]:
         """Return the highest number of the documents of each run, by the code of the run."""
@@ -184,13 +184,12 @@ class RedisBackend(Server, Backend):
     # Writing, and news
 
     def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
-        self.add(*(["drop", *located(each), False] for each in deleted), *map(self._writing, entries))
-
-    def _writing(self, entry: Entry) -> Operation:
-        """Return the operation that writes a row."""
-        _, row, keys, simhash, value = _hold(entry)
-        known = keys if entry.keeps_place else self.held[row][2] if row in self.held else b""
-        return ["row", row, keys, simhash, value, len(known)]
+        operations: list[Operation] = [["drop", *located(each), False] for each in deleted]
+        for entry in entries:
+            _, row, keys, simhash, value = _hold(entry)
+            known = keys if entry.keeps_place else self.held[row][2] if row in self.held else b""
+            operations.append(["row", row, keys, simhash, value, len(known)])
+        self.add(*operations)
 
     def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
         with store_errors(self.name):

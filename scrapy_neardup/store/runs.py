@@ -212,7 +212,8 @@ def end(store: Store, runs: list[Run], *, keeps: bool) -> None:
             last, outcome = _last(store, run), "are kept"
             ended = run.ended(last, forget=not keeps)
             if not keeps:
-                _tell_forgotten(store, replace(run, forgotten=ended.forgotten))
+                store.session.save(replace(run, forgotten=ended.forgotten))
+                store.flush()  # before rows are erased, so that none is taken for held if this is cut off
                 outcome = f"are forgotten: {erase(store, run.id, after=run.sealed)}"
             store.session.end(ended, last)
             logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
@@ -221,12 +222,6 @@ def end(store: Store, runs: list[Run], *, keeps: bool) -> None:
         for run in runs:
             if run.id != store.run:
                 store.backend.release_run(run.id)
-
-
-def _tell_forgotten(store: Store, run: Run) -> None:
-    """Write what a run loses before its rows are erased, so that they are never taken for held if this is cut off."""
-    store.session.save(run)
-    store.flush()
 
 
 # Forgetting
@@ -297,7 +292,8 @@ def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
         store.session.update_runs(store.backend.get([f"{RUN}/{name}"]))  # it may have written more
         run, count = store.session.runs[records.code(name)], _counted(store, name)
         last = _last(store, run)
-        _tell_forgotten(store, replace(run, sealed=max(run.sealed, last), forgotten=((1, last),) if last else ()))
+        store.session.save(replace(run, sealed=max(run.sealed, last), forgotten=((1, last),) if last else ()))
+        store.flush()  # as for a dead run
         erase(store, name)
         store.flush()
         return count

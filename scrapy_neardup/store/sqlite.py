@@ -106,11 +106,10 @@ class SqliteBackend(MemoryBackend):
         """
         answers = super().find(questions)
         found = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
-        new = {row.key: row.value for row in found if row.key in self._rows and is_id(row.key)}
+        new = {row.key: cast(Record, row.value) for row in found if row.key in self._rows and is_id(row.key)}
         waits = new.keys() <= self._pending.keys() or self._can_write()
         # Encoded, since each store counts the copies of a document by itself.
-        values = {key: dump(key, cast(Record, record)) for key, record in new.items()}
-        rows = {key: Row(key, value, waits or key in self._pending) for key, value in values.items()}
+        rows = {key: Row(key, dump(key, each), waits or key in self._pending) for key, each in new.items()}
 
         def unread(some: Iterable[Row]) -> list[Row]:
             return [rows[row.key] for row in some if row.key in rows]

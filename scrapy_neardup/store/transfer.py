@@ -89,7 +89,10 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
         store, counts = Store(backend, (), run=None), Imported()
         store.session.agree(schemes, writes=True)
         for some in chain([first], iter(lambda: [*islice(rows, chunk)], [])):
-            _add(store, some, counts)
+            store.catch_up()
+            _add_runs(store, [record for _, record in some if isinstance(record, Run)])
+            _add_rows(store, [*_wanted(store, some, counts)], counts)
+            backend.flush(wait=True)
     return counts
 
 
@@ -124,14 +127,6 @@ def _value(value: Any) -> Any:
     if how == "base64" and isinstance(told, str):
         return b64decode(told, validate=True)
     return int(told, 16) if how == "hex" and isinstance(told, str) else value
-
-
-def _add(store: Store, rows: list[tuple[Key, Record]], counts: Imported) -> None:
-    """Import a chunk of rows, and return once the rows are durable."""
-    store.catch_up()
-    _add_runs(store, [record for _, record in rows if isinstance(record, Run)])
-    _add_rows(store, [*_wanted(store, rows, counts)], counts)
-    store.backend.flush(wait=True)
 
 
 def _add_runs(store: Store, runs: list[Run]) -> None:
