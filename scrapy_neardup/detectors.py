@@ -161,10 +161,7 @@ class Signer:
 
 
 _BUILTIN: dict[str, type[Detector] | str] = {
-    "exact": Exact,
-    "imatch": IMatch,
-    "simhash": SimHash,
-    "shingle": Shingle,
+    **{each.name: each for each in STANDARD},
     # Imported only if they are used, since each crawl waits for imports at its start.
     "feature_code": "scrapy_neardup.papers.feature_code.FeatureCode",
     "dwdcs": "scrapy_neardup.papers.dwdcs.DWDCS",
@@ -214,11 +211,9 @@ def _on_arguments(make: Callable[..., object], error: TypeError) -> str:
 
 def _checked(made: object, part: object) -> Detector:
     if isinstance(made, type) or not isinstance(made, Detector):
-        raise ConfigError(
-            f"NEARDUP_DETECTORS: {part!r} is not a detector: it needs `name`, `scheme`, `fingerprints` and `index`"
-        )
-    if isinstance(made.index(), Near) and made.name != SIMHASH:
-        raise ConfigError(
-            f"NEARDUP_DETECTORS: the index of {made.name!r} is `Near`; allowed is `Equal`, or its own index"
-        )
-    return made
+        why = f"{part!r} is not a detector: it needs `name`, `scheme`, `fingerprints` and `index`"
+    elif isinstance(made.index(), Near) and made.name != SIMHASH:
+        why = f"the index of {made.name!r} is `Near`; allowed is `Equal`, or its own index"
+    else:
+        return made
+    raise ConfigError(f"NEARDUP_DETECTORS: {why}")

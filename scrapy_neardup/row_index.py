@@ -362,16 +362,8 @@ def near_postings(simhashes: Integers, distance: int) -> Integers:
         turned = simhashes << np.uint64(BLOCK_BITS * block)
         turned |= simhashes >> np.uint64(64 - BLOCK_BITS * block) if block else turned
         own[:, block] = np.uint64(_NEAR | block << 61) | turned >> np.uint64(64 - NEAR_BITS) << np.uint64(SLOT_BITS)
-    blocks, bits = _block_flips(distance)
-    return own[:, blocks] ^ bits
-
-
-@cache
-def _block_flips(distance: int) -> tuple[npt.NDArray[np.intp], Integers]:
-    """Return numbers of blocks, and for each the bits to flip in its posting."""
-    pairs = [(block, flip << 45) for block, most in enumerate(most_flips(distance)) for flip in flips(most)]
-    blocks, bits = zip(*pairs, strict=True)
-    return np.array(blocks, np.intp), np.array(bits, np.uint64)
+    blocks, bits = zip(*flips(distance), strict=True)
+    return own[:, blocks] ^ np.array(bits, np.uint64) << np.uint64(45)
 
 
 def keep_nearest(found: dict[int, int], most: int) -> None:
@@ -416,20 +408,21 @@ def _near(simhashes: array[int], simhash: int, distance: int) -> list[tuple[int,
     return [(place, int(far[place])) for place in (far <= distance).nonzero()[0].tolist()]
 
 
-def most_flips(distance: int) -> list[int]:
-    """Return, for each block, the maximum number of bits to flip in lookups. A negative maximum means no lookup.
+@cache
+def flips(distance: int) -> list[tuple[int, int]]:
+    """Return the lookups for near SimHashes: the number of a block, and an integer with the bits to flip in it.
 
-    The maxima add up to `distance` less `BLOCKS` - 1. If each block of two SimHashes differed in more bits than its
-    maximum, the SimHashes would differ in more than `distance` bits. So a near SimHash is found by at least one block.
-    At distance 6, one block needs no flips, so 52 lookups suffice instead of 68.
+    Each block has a maximum number of flipped bits; a negative one means no lookup. The maxima add up to `distance`
+    less `BLOCKS` - 1. If each block of two SimHashes differed in more bits than its maximum, the SimHashes would differ
+    in more than `distance` bits. So a near SimHash is found by at least one block. At distance 6, one block needs no
+    flips, so 52 lookups suffice instead of 68.
 
     Qin et al. 2018 (GPH), the general pigeonhole principle with integer reduction.
     """
     least, more = divmod(distance - BLOCKS + 1, BLOCKS)
-    return [least + (block < more) for block in range(BLOCKS)]
-
-
-def flips(bits: int) -> Iterator[int]:
-    """Yield all ways to flip up to `bits` bits of a block. Each is an integer with the bits to flip."""
-    for count in range(bits + 1):
-        yield from sorted(sum(1 << place for place in places) for places in combinations(range(BLOCK_BITS), count))
+    found: list[tuple[int, int]] = []
+    for block in range(BLOCKS):
+        for count in range(least + (block < more) + 1):
+            ways = combinations(range(BLOCK_BITS), count)
+            found += ((block, bits) for bits in sorted(sum(1 << place for place in places) for places in ways))
+    return found

@@ -26,7 +26,7 @@ from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Decoded, keys_of
 from ..matching.matcher import Rule, compare
 from ..processes import Signer
-from ..row_index import BLOCK_BITS, NEWEST, Equal, Near, flips, most_flips
+from ..row_index import BLOCK_BITS, NEWEST, Equal, Near, flips
 from ..settings import Config, ConfigError
 from ..signature import Signature
 from ..store import open_store
@@ -180,8 +180,7 @@ def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
     Only the first `NEWEST` documents of each value are paired, and only the first `crowd` values of each bucket.
     """
     numbers = F.slice(F.sort_array(F.collect_list(NUMBER)), 1, NEWEST).alias("numbers")
-    ways = [(place, flip) for place, most in enumerate(most_flips(distance)) for flip in flips(most)]
-    table = values.sparkSession.createDataFrame(ways, "place int, flip long")
+    table = values.sparkSession.createDataFrame(flips(distance), "place int, flip long")
     bits = f"shiftrightunsigned(value, {BLOCK_BITS} * place) & {(1 << BLOCK_BITS) - 1}"
     block = F.expr(f"(({bits}) ^ flip) | shiftleft(place, {BLOCK_BITS})")
     probes = values.groupBy("value").agg(numbers).crossJoin(F.broadcast(table)).withColumn("block", block)

@@ -21,14 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
 from itertools import chain, islice
 from struct import pack, unpack
 from threading import Thread
 from typing import Any
 from urllib.parse import unquote
 
-from ..row_index import Question, flips, most_flips
+from ..row_index import Question, flips
 from . import named, records
 from .backend import Backend, Entry, Found, Row, StoreError
 from .records import DOCUMENT, META, VISIT, Key, bounds, kind_of
@@ -257,12 +256,7 @@ def _asked(question: Question, hold: Operation | None) -> list[Any]:
     simhash, blocks = b"", b""
     if question.simhash is not None:
         simhash = pack(">Q", question.simhash)
-        values, flipped = unpack(">4H", simhash), _flips(question.distance)
-        blocks = b"".join([pack(">BH", block, values[block] ^ bits) for block, bits in flipped])
+        values = unpack(">4H", simhash)
+        blocks = b"".join([pack(">BH", block, values[block] ^ bits) for block, bits in flips(question.distance)])
     most = question.most if question.most <= MANY else 0
     return [_packed(question.keys), most, blocks, simhash, question.distance, hold[1:] if hold else False]
-
-
-@cache
-def _flips(distance: int) -> list[tuple[int, int]]:
-    return [(block, bits) for block, most in enumerate(most_flips(distance)) for bits in flips(most)]
