@@ -213,8 +213,6 @@ class Deduplicator:
             for document, record in zip(documents, records or self.signer.records(documents), strict=True):
                 self._signed[document] = self.sign(document, record)
         with suppress(StoreError):  # the claim raises a lasting error again
-            if not self.store.is_remote:
-                self.store.catch_up()
             self.store.foresee([each for each in self._signed.values() if each.can_be_repeated])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:

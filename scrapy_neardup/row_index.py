@@ -114,7 +114,6 @@ class Level:
     entries: Integers
 
     def __len__(self) -> int:
-        """Return the number of rows, including deleted ones."""
         return len(self.places)
 
     @classmethod

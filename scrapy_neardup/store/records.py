@@ -202,12 +202,10 @@ def is_id(value: object) -> bool:
 
 
 def code_of(id: int) -> int:
-    """Return the code of the run in an id."""
     return id >> 32
 
 
 def number_of(id: int) -> int:
-    """Return the number of the row in an id."""
     return id & _ROWS - 1
 
 

@@ -226,12 +226,10 @@ def namespaces(address: str) -> list[str]:
 
 
 def place(key: Key) -> bytes:
-    """Return the place of a row on a server."""
     return key.to_bytes(PLACE, "big", signed=True) if isinstance(key, int) else f"key/{key}".encode()
 
 
 def _key(place: bytes) -> Key:
-    """Return the key of the row at a place."""
     if len(place) > PLACE:
         return place.partition(b"/")[2].decode()
     return int.from_bytes(place, "big", signed=True)

@@ -168,7 +168,6 @@ class Session:
                 self._set(run)
 
     def save(self, run: Run) -> None:
-        """Write the record of a run."""
         self._set(run)
         self._backend.write([Entry(f"{RUN}/{run.id}", run)])
 
@@ -252,7 +251,6 @@ def forget(store: Store, what: Selection, *, only_counts: bool) -> Forgotten:
 
 
 def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Visit], list[Trial]]:
-    """Return the selected documents, visits, and evidence on mirrors."""
     if what.url is not None:
         visit = store.resolve(what.url)
         own = [visit.signature] if visit and visit.signature and not visit.is_copy else []
@@ -332,7 +330,6 @@ def _rows(store: Store, kind: str, run: str, after: int) -> Iterator[Row]:
 
 
 def _last(store: Store, run: Run) -> int:
-    """Return the highest row number of a run."""
     rows = (records.id_in(row.key) for kind in (DOCUMENT, HOST) for row in store.backend.scan(kind, run.id))
     visits = (visit.at for _, visit in store.urls.of_run(run.id))
     numbers = map(records.number_of, chain(rows, visits))

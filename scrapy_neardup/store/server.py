@@ -118,7 +118,6 @@ def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
 
 
 def code(run: str) -> bytes:
-    """Return the code of a run as bytes."""
     return records.code(run).to_bytes(4, "big")
 
 
@@ -194,7 +193,6 @@ class Server:
             return answers
 
     def _raise_if_down(self) -> None:
-        """Raise the error for which the server counts as down, if it does."""
         if self._away:
             raise self._away.with_traceback(None)
 
@@ -257,7 +255,6 @@ class Server:
     # Connections
 
     def _open(self) -> None:
-        """Create a client if there is none."""
         if self._closed.is_set():
             raise exceptions.ConnectionError("it was closed")
         if not self._script:

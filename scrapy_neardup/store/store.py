@@ -140,8 +140,6 @@ class Store:
         """Return each candidate as a pair of detector name and document, in the order of the detectors."""
         found, is_intended = self._foreseen.pop(signature, None), signature is self._intended
         if found is None:
-            if not self.is_remote:  # a server finds the rows of all processes
-                self.catch_up()
             entry = self.entry(signature) if is_intended and self.is_remote else None
             [found] = self._ask({signature: self.lookup.question(signature)}, [entry])
         if is_intended:
@@ -154,6 +152,8 @@ class Store:
 
     def _ask(self, questions: Mapping[Signature, Question], entries: Sequence[Entry | None]) -> list[Found]:
         """Look up the fingerprints of documents. Cache the visits of their URLs, read in the same round trip."""
+        if not self.is_remote:  # a server finds the rows of all processes
+            self.catch_up()
         visits = [records.visit_key(each.url) for each in questions if each.url]
         found = self.backend.find([*questions.values()], entries, visits)
         self.urls.take(visits, found[0].ahead)
@@ -293,7 +293,6 @@ class Store:
         return (self.held(row) for row in self.backend.scan(DOCUMENT) if not row.is_pending)
 
     def document(self, id: int) -> Signature | None:
-        """Return the held document with this id, or None."""
         return next(map(self.held, self.backend.get([id] if records.is_id(id) else [])), None)
 
     def of_page(self, url: str) -> list[Signature]:

@@ -59,7 +59,6 @@ def _exported(store: Store) -> Iterator[Line]:
 
 
 def line_of(key: Key, record: Record) -> Line:
-    """Return the line of a row."""
     kind = records.kind_of(key)
     fields = zip(FIELDS[kind], records.body_of(key, record), strict=True)
     return {"type": kind, "key": _told(records.name_of(key)), **{name: _told(value) for name, value in fields}}

@@ -63,7 +63,6 @@ class Survey:
         return all(harmless for *_, harmless in self._found)
 
     def begin(self, namespace: str) -> None:
-        """Begin to verify a namespace."""
         self._suffix = f" (namespace {namespace!r})" if namespace else ""
         self._is_readable, self._has_schemes = True, False
         self.runs: set[str] = set()

@@ -95,7 +95,6 @@ class Visits:
         return 1 + sum(self._backend.count(records.index_key(name, document.id)) for name in ("links", "mirrors"))
 
     def _to(self, document: Signature, most: int = MANY) -> dict[int, Visit]:
-        """Return the visits of a document by key."""
         listed = self._rows_of("links", "mirrors", of=document.id, most=most)
         key, own = records.visit_key(document.url or ""), self._read(records.visit_key(document.url or ""))
         visits = {key: own} if document.url and own else {}
@@ -283,5 +282,4 @@ def _with(visit: Visit, url: str, document: Signature | None, at: int, before: V
 
 
 def _is_own(visit: Visit) -> bool:
-    """Return whether a visit is that of the URL of its document."""
     return visit.signature is not None and not visit.is_copy and visit.url == visit.signature.url
