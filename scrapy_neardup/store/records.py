@@ -233,16 +233,6 @@ def index_key(kind: str, name: str | int) -> int:
     return spread((hash_text(name) if isinstance(name, str) else name) ^ salt(kind))
 
 
-def page_keys(url: str | None, *, label: bool, sample: bool) -> array[int]:
-    """Return the keys of a document that its URL gives: of its page and its host."""
-    keys = array("Q")
-    if url and label:
-        keys.append(index_key("page", canonical_url(url)))
-    if url and sample:
-        keys.append(index_key("host", host(url)))
-    return keys
-
-
 def visit_keys(visit: Visit) -> array[int]:
     """Return the keys of a visit as it is stored. A visit of a document's own URL needs none if one run wrote both."""
     is_own, run = not (visit.url or visit.name), code_of(visit.at)
@@ -258,7 +248,11 @@ def postings(record: Record) -> tuple[array[int], int | None]:
     """Return the keys and the SimHash by which the index finds a record. Only documents and visits have some."""
     if isinstance(record, Signature):
         # Including the keys of a detector with an index in RAM, although they are never looked up.
-        keys = record.index_keys + page_keys(record.url, label=bool(record.label), sample=record.sample)
+        keys = array("Q", record.index_keys)
+        if record.url and record.label:
+            keys.append(index_key("page", canonical_url(record.url)))
+        if record.url and record.sample:
+            keys.append(index_key("host", host(record.url)))
         return keys, record.simhash
     return visit_keys(record) if isinstance(record, Visit) else array("Q"), None
 

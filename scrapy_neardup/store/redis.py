@@ -90,7 +90,8 @@ class RedisBackend(Server, Backend):
     def _last(self) -> dict[bytes, int]:
         """Return the highest number of the documents of each run, by the code of the run."""
         [last] = self.run(["call", "HGETALL", self.key("last")])
-        return dict(zip(last[::2], map(int, last[1::2]), strict=True))
+        with store_errors(self.name):
+            return dict(zip(last[::2], map(int, last[1::2]), strict=True))
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
         with store_errors(self.name):

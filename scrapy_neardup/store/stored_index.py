@@ -25,9 +25,9 @@ import numpy as np
 
 from .. import row_index
 from ..files import replacing
-from ..fingerprints.record import Decoded
 from ..row_index import Integers, Level, Posted, RowIndex, merged_columns
-from .records import DAMAGE, Key, load, page_keys, visit_keys
+from ..signature import Signature
+from .records import DAMAGE, Key, load, postings, visit_keys
 
 STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of memory
 LEAST = 1 << 13  # the minimum number of rows for a file; fewer rows are indexed anew each time, in 0.1 s
@@ -195,9 +195,7 @@ def posted(key: Key, value: bytes) -> Posted | None:
             return None
         if key > 0:
             url, _, _, record, label, sample = msgpack.unpackb(value[4:], unicode_errors="surrogatepass")
-            made = Decoded(record)
-            keys = made.index_keys + page_keys(url, label=bool(label), sample=bool(sample))
-            return key, keys, made.simhash
+            return key, *postings(Signature(url, record, 0.0, "", label, sample=sample))
         if value[4] > _PLAIN and (keys := visit_keys(load(key, value))):
             return key, keys, None
     return None

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, starmap
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from . import database, is_server, named, open_backend, records, server_module
 from .backend import Entry, StoreError
 from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError, Key
-from .stored_index import StoredIndex
+from .stored_index import StoredIndex, posted
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
@@ -75,15 +75,26 @@ class Survey:
         count, first = self._found.get(finding, (0, example))
         self._found[finding] = count + 1, first
 
-    def add(self, key: Key, record: Any) -> None:
-        """Add a row, or the exception that tells why it can't be read. The key is "" if it is unknown."""
+    def add(self, key: Key, value: Any) -> bool:
+        """Add a row, or the exception that tells why it can't be read. Return whether it is whole.
+
+        The key is "" if it is unknown. Raise FormatError if the store is of another version.
+        """
         kind = records.kind_of(key)
-        if isinstance(record, Exception):
+        try:
+            if isinstance(value, Exception):
+                raise value
+            if not (records.is_key(key) and isinstance(value, bytes)):
+                raise ValueError("a store has no such row")
+            records.check(key, record := records.load(key, value))
+        except FormatError:
+            raise
+        except (*DAMAGE, sqlite3.Error, MemoryError, StoreError) as error:
             self._is_readable = False
             what = f"rows of kind {kind!r} can't be read" if kind in _KINDS else "rows can't be read"
             costs = _REFUSED if kind in (META, RUN, HOST) else _AGAIN
-            self.note(what, costs, f"{key!r:.80}: {record}" if key else record)
-            return
+            self.note(what, costs, f"{key!r:.80}: {error}" if key else error)
+            return False
         self.read.update({"rows", f"{kind}s"} & self.read.keys())
         if kind == META:
             self._has_schemes = True
@@ -95,6 +106,7 @@ class Survey:
             self._documents.append(record.id)
         elif kind == VISIT and record.target is not None:
             self._targets.append(record.target)
+        return True
 
     def compare(self) -> None:
         """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile."""
@@ -118,22 +130,6 @@ def verify(address: str) -> Survey:
     return survey
 
 
-def _records(rows: Iterable[tuple[Key, Any]]) -> Iterator[tuple[Key, Any]]:
-    """Yield each key with its record or, if the row is damaged or can't be read, with an exception."""
-    for key, value in rows:
-        record = value
-        try:
-            if not isinstance(value, Exception):
-                if not (records.is_key(key) and isinstance(value, bytes)):
-                    raise ValueError("a store has no such row")
-                records.check(key, record := records.load(key, value))
-        except FormatError:
-            raise
-        except DAMAGE as error:
-            record = error
-        yield key, record
-
-
 # A file
 
 
@@ -151,8 +147,8 @@ def _verify_file(address: str, survey: Survey) -> None:
             survey.note(f"the file: SQLite says {said}", "rows of it may be lost: see what follows")
         for name, table in tables.items():
             survey.begin(name)
-            for key, record in _records(_rows_of_file(db, table)):
-                survey.add(key, record)
+            for row in _rows_of_file(db, table):
+                survey.add(*row)
             survey.compare()
     survey.begin("")
     try:  # in a small file, a single damaged row prevents it
@@ -205,13 +201,11 @@ def _verify_server(address: str, survey: Survey) -> None:
 
 
 def _verify_namespace(backend: Any, survey: Survey) -> None:
-    rows = _records(_rows_of_server(backend))
+    rows = _rows_of_server(backend)
     while some := [*islice(rows, AT_ONCE)]:
-        for key, record in some:
-            survey.add(key, record)
+        lacking = _lacking(backend, [row for row in some if survey.add(*row)])
         # Read again, since another process may have rewritten or deleted them.
-        again = _records((row.key, row.value) for row in backend.get(_lacking(backend, some)))
-        for key in _lacking(backend, again):
+        for key in _lacking(backend, [(row.key, row.value) for row in backend.get(lacking)]):
             survey.note("rows are missing in their index", _AGAIN, repr(key))
     try:
         if not (backend.news()[0] or any(map(backend.is_held, survey.runs))):  # no run is or was open meanwhile
@@ -231,9 +225,9 @@ def _rows_of_server(backend: Any) -> Iterator[tuple[Key, Any]]:
 
 
 def _lacking(backend: Any, rows: Iterable[tuple[Key, Any]]) -> list[Key]:
-    """Return the keys of documents and visits that are missing in at least one of their lists in the index."""
+    """Return the keys of the rows that are missing in at least one of their lists in the index."""
     from .redis import located
 
-    known = [row for row in rows if records.kind_of(row[0]) in (DOCUMENT, VISIT) and not isinstance(row[1], Exception)]
-    asked = (["lacks", *located(Entry(key, record, *records.postings(record)))] for key, record in known)
-    return [key for (key, _), lacks in zip(known, backend.run(*asked), strict=True) if lacks]
+    known = [found for found in starmap(posted, rows) if found]
+    asked = (["lacks", *located(Entry(key, {}, keys, simhash))] for key, keys, simhash in known)
+    return [key for (key, *_), lacks in zip(known, backend.run(*asked), strict=True) if lacks]
