@@ -283,13 +283,9 @@ class RowIndex:
         """Put the result of the running merge in place of the merged levels. Without `wait`, only if it has ended."""
         if self._merging and (wait or self._merging.done()):
             merging, self._merging = self._merging, None
-            self._put(merging.result())
-
-    def _put(self, merged: Sequence[Level]) -> None:
-        """Add adjacent levels in place of those of the same rows."""
-        first, last = merged[0].first, merged[-1].last
-        before = [level for level in self.levels if level.last < first]
-        self.levels = [*before, *merged, *(level for level in self.levels if level.first > last)]
+            merged = merging.result()
+            before = [level for level in self.levels if level.last < merged[0].first]
+            self.levels = [*before, *merged, *(level for level in self.levels if level.first > merged[-1].last)]
 
     def end(self) -> None:
         """Wait for the running merge, if any, adopt its result, and end the thread."""
