@@ -80,22 +80,33 @@ local function replace(name, list)
   if is_string and list ~= '' then call('SET', string_of(name), list) else call('DEL', string_of(name)) end
 end
 
--- Returns a list without the entries that have '' in a table.
-local function without(name, gone)
-  return (read(name):gsub(string.rep('.', is_of_key(name) and PLACE or ENTRY), gone))
+-- Returns the position of an entry in a list, at or after another position, or nil.
+local function find(list, entry, from)
+  local at = string.find(list, entry, from, true)
+  while at and (at - 1) % #entry ~= 0 do at = string.find(list, entry, at + 1, true) end
+  return at
 end
 
 local cuts = {} -- by list, the entries to remove, so that the list is written once for all of them
 
 local function cut(name, entry)
   cuts[name] = cuts[name] or {}
-  cuts[name][entry] = ''
+  cuts[name][#cuts[name] + 1] = entry
 end
 
+-- Removes from a list the entries that are to be removed. It is fast if they come in the order of the list.
 local function settle(name)
-  local gone = cuts[name]
+  local list, gone, kept, from = read(name), cuts[name], {}, 1
   cuts[name] = nil
-  replace(name, without(name, gone))
+  for _, entry in ipairs(gone) do
+    local at = find(list, entry, from)
+    if not at and from > 1 then
+      list, kept, from = concat(kept) .. sub(list, from), {}, 1
+      at = find(list, entry, 1)
+    end
+    if at then kept[#kept + 1], from = sub(list, from, at - 1), at + #entry end
+  end
+  replace(name, concat(kept) .. sub(list, from))
 end
 
 -- Adds an entry to a list. One that is there twice is found once.
@@ -252,7 +263,7 @@ function requests.places(key) return read(sub(key, 1, NAME)) end
 -- Returns 1 if a row is missing in one of its lists.
 function requests.lacks(...)
   local missing = 0
-  each_list(function(name, entry) missing = without(name, { [entry] = '' }) == read(name) and 1 or missing end, ...)
+  each_list(function(name, entry) missing = find(read(name), entry, 1) and missing or 1 end, ...)
   return damage and 1 or missing
 end
 
