@@ -81,7 +81,8 @@ class Found:
 class Backend(Protocol):
     """Storage and lookup of rows. Use a back end in one thread at a time.
 
-    A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns.
+    A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns. The methods
+    that have a body here serve a store that no other process uses.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Backend(Protocol):
 
     def writers(self) -> set[int]:
         """Return the codes of the runs that have documents, without those that are not yet written."""
+        return set()
 
     def count(self, key: int) -> int:
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
@@ -149,12 +151,15 @@ class Backend(Protocol):
 
         A server returns only rows of runs and hosts, and new `documents` if they are asked for.
         """
+        return [], False
 
     def hold_run(self, run: str) -> bool:
         """Lock a run. Return False if another living process has locked it."""
+        return True
 
     def is_held(self, run: str) -> bool:
         """Return whether a living process, including this one, holds the lock of a run."""
+        return False
 
     def release_run(self, run: str) -> None:
         """Release the lock of a run."""
@@ -231,9 +236,6 @@ class MemoryBackend(Backend):
     def _counted(self, kind: str) -> list[Key]:
         return [key for key in self._rows if isinstance(key, int) and key in COUNTED[kind]]
 
-    def writers(self) -> set[int]:
-        return set()
-
     def count(self, key: int) -> int:
         return self.index.count(key)
 
@@ -262,15 +264,6 @@ class MemoryBackend(Backend):
         if (keys or simhash is not None) and not keeps_place:
             self.index.add(cast(int, key), keys, simhash)
         self._rows[key] = record
-
-    def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
-        return [], False
-
-    def hold_run(self, run: str) -> bool:
-        return True
-
-    def is_held(self, run: str) -> bool:
-        return False
 
     def close(self) -> None:
         self.index.end()
