@@ -137,16 +137,16 @@ function operations.hold(place, keys, simhash, value)
   each_list(append, place, keys, simhash)
 end
 
--- Writes a row; with `if_missing`, only if it does not exist. `known`: the bytes of its keys that the index has if it is
--- pending or written.
+-- Writes a row; with `if_missing`, only if it does not exist. `known`: the bytes of its keys that the index has, if the
+-- row is pending or written.
 function operations.row(place, keys, simhash, value, known, if_missing)
   local hash, field = at(place)
   local old = call('HGET', hash, field)
   if old == value or old and if_missing then return end
   call('HSET', hash, field, value)
   if #place > PLACE then announce(':news', place) end
-  if old or call('HDEL', lease(place), place) == 1 then keys, simhash = sub(keys, known + 1), '' end
-  each_list(append, place, keys, simhash)
+  local is_known = old or is_document(place) and call('HDEL', lease(place), place) == 1
+  each_list(append, place, is_known and sub(keys, known + 1) or keys, is_known and '' or simhash)
   if old or not is_document(place) then return end
   local run, row = sub(place, 1, CODE), struct.unpack('>I4', place, CODE + 1)
   if row > tonumber(call('HGET', root .. ':last', run) or -1) then call('HSET', root .. ':last', run, row) end
