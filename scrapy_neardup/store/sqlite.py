@@ -223,7 +223,8 @@ class SqliteBackend(MemoryBackend):
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'
         rows = self._db.execute(f"{query} {AT_ONCE}", (self._known, first)).fetchall()
         found: list[Row] = []
-        for self._known, key, value in rows:
+        for number, key, value in rows:
+            self._known = number
             if self._rows.get(key, key) is not None:  # else this process deletes it
                 if known := posted(key, value):
                     self.index.add(*known)
