@@ -175,8 +175,8 @@ def test_levels_are_made_while_rows_are_always_being_written(place: Place) -> No
 
         def grows() -> bool:
             put(store, numbered(number := next(numbers)), f"http://m.example/{number}")
-            store.refresh()
             store.flush(wait=False)
+            store.refresh()
             return store.backend.index.last > 120  # type: ignore[attr-defined, no-any-return]
 
         until(grows)

@@ -186,7 +186,8 @@ class SqliteBackend(MemoryBackend):
         if self._writing and (wait or self._writing[0].done()):
             (future, changes), self._writing = self._writing, None
             if error := future.exception():
-                for key, (_, is_new) in changes.items():
+                later, self._waiting = self._waiting, {key: is_new for key, (_, is_new) in changes.items()}
+                for key, is_new in later.items():
                     self._wait(key, is_new=is_new)
                 raise error
             new = sum(is_new and record is not None for record, is_new in changes.values())
@@ -196,13 +197,12 @@ class SqliteBackend(MemoryBackend):
                 self._rows.pop(key, None)
 
     def _lacks_number(self, place: int) -> bool:
-        """Return whether a row is still to get its number, while no write is running."""
-        return place in self._pending or self._waiting.get(place, False)
+        """Return whether a row is still to get its number."""
+        writing = self._writing[1].get(place) if self._writing else None
+        return place in self._pending or self._waiting.get(place, False) or bool(writing and writing[1])
 
     def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
-        if self._writing:  # its rows would be taken for those of another process
-            if not self._writing[0].done() or self._writing[0].exception():  # `flush` raises it
-                return [], False
+        if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises it
             self._settle(wait=False)
         with store_errors(self.name, "read"):
             [version] = self._db.execute("PRAGMA data_version").fetchone()  # changes when another connection commits
@@ -217,13 +217,17 @@ class SqliteBackend(MemoryBackend):
     def _read_news(self) -> tuple[list[Row], bool]:
         """Read and index new rows of other processes up to the next ones of this process, at most `AT_ONCE`.
 
-        Return them, and whether more remain.
+        Return them, and whether more remain. Those behind a row of the running write are read when it has ended.
         """
         first, last = self._own[0] if self._own else (END, 0)
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'
         rows = self._db.execute(f"{query} {AT_ONCE}", (self._known, first)).fetchall()
+        has_failed = self._writing and self._writing[0].done() and self._writing[0].exception()
+        own = self._writing[1] if self._writing and not has_failed else {}
         found: list[Row] = []
         for number, key, value in rows:
+            if key in own:
+                return found, False
             self._known = number
             if self._rows.get(key, key) is not None:  # else this process deletes it
                 if known := posted(key, value):

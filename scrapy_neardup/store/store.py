@@ -388,9 +388,8 @@ class Store:
             return
         if self.run and (self._unwritten >= BATCH or seconds > BATCH_SECONDS or self.session.others_open()):
             with suppress(StoreError):
-                self.refresh()  # first, since a file tells no news while it is written
-            with suppress(StoreError):
                 self.flush(wait=False)
+                self.refresh()
 
     def flush(self, *, wait: bool = True) -> None:
         """Make committed rows durable. With `wait=False`, only start to write. Raise StoreError if a write failed."""
