@@ -15,9 +15,7 @@ from urllib.request import urlopen
 import attrs
 import scrapy
 from pydantic import BaseModel
-from pydispatch import dispatcher
 from record_spiders import EventSpider, OtherEventSpider  # noqa: F401 - found here by their names
-from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.request import fingerprint
@@ -432,25 +430,6 @@ class AddOddValue:
         return {**item, "odd": object()} if "127.0.0.2" in item["url"] and "/1.html" in item["url"] else item
 
 
-class CountFeeds:
-    """Counts the signals of feeds that are closed."""
-
-    def __init__(self, crawler) -> None:
-        self.stats = crawler.stats
-        crawler.signals.connect(self.slot_closed, signal=scrapy.signals.feed_slot_closed)
-        crawler.signals.connect(self.exporter_closed, signal=scrapy.signals.feed_exporter_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler):
-        return cls(crawler)
-
-    def slot_closed(self):
-        self.stats.inc_value("test/slots_closed")
-
-    def exporter_closed(self):
-        self.stats.inc_value("test/exporters_closed")
-
-
 class ReplaceItem:
     """Returns another object than it was given, and loses the fields by which it could be known."""
 
@@ -475,27 +454,11 @@ class SameObject(ListSpider):
             yield item
 
 
-class OwnProcessor(ItemPipelineManager):
-    """Counts items."""
-
-    async def process_item_async(self, item):
-        self.crawler.stats.inc_value("test/processed")
-        return await super().process_item_async(item)
-
-
 class ProcessorInTasks(ItemPipelineManager):
     """Runs the pipelines in a task for each item, as a limit on their time does."""
 
     async def process_item_async(self, item):
         return await asyncio.create_task(super().process_item_async(item))
-
-
-class OwnHandler(HTTP11DownloadHandler):
-    """Counts downloads."""
-
-    async def download_request(self, request):
-        self.crawler.stats.inc_value("test/downloaded")
-        return await super().download_request(request)
 
 
 class Pool:
@@ -507,19 +470,6 @@ class Pool:
     async def process_item(self, item):
         self.task = self.task or asyncio.create_task(asyncio.Event().wait())
         return item
-
-
-class AnySignal:
-    """Listens to all signals, as a logger of signals does."""
-
-    @classmethod
-    def from_crawler(cls, crawler):
-        made = cls()
-        crawler.signals.connect(made.hear, signal=dispatcher.Any)
-        return made
-
-    def hear(self, **_):
-        return None
 
 
 async def _until(true: Callable[[], bool]) -> None:
@@ -553,18 +503,6 @@ class Choosy(Failing):
 
     def fingerprints(self, document):
         return super().fingerprints(document) if "impossible" in document.text else ()
-
-
-class NotHere(Exact):
-    """A detector that refuses to work in the process which crawls."""
-
-    name = "not_here"
-    heavy = True
-
-    def fingerprints(self, document):
-        if os.environ["NEARDUP_TEST_CRAWL"] == str(os.getpid()):
-            raise AssertionError("asked in the process that crawls")
-        return super().fingerprints(document)
 
 
 class Patient(ListSpider):
