@@ -18,7 +18,7 @@ from scrapy_neardup.row_index import NEWEST, Question
 from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import records
 from scrapy_neardup.store.backend import Backend, Entry, Found, MemoryBackend, Row, StoreError
-from scrapy_neardup.store.records import HostNews, Key, Run, code, id_of, index_key, kind_of, postings, visit_key
+from scrapy_neardup.store.records import Key, Run, code, id_of, index_key, postings, visit_key
 from scrapy_neardup.store.redis import RedisBackend
 from scrapy_neardup.store.sqlite import SqliteBackend
 
@@ -38,7 +38,6 @@ def on_server(folder: Path, name: str) -> Callable[[], Backend]:
 
 
 BACKENDS = {"memory": in_memory, "sqlite": in_file, "redis": on_server}
-LASTING = ("sqlite", "redis")
 
 
 class Place:
@@ -72,7 +71,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     place.close()
 
 
-each_lasting = pytest.mark.parametrize("place", LASTING, indirect=True)
 on_servers = pytest.mark.parametrize("place", ["redis"], indirect=True)
 
 
@@ -134,34 +132,6 @@ def claim(backend: Backend, entry: Entry) -> Found:
 
 
 # Rows
-
-
-def test_rows_of_all_kinds_are_got_and_scanned(place: Place) -> None:
-    backend = place.begun()
-    news = Entry(f"host/{id_at(3):016x}", HostNews([(1, 2)], {"a.example": 1.0}))
-    some = [document(1, 11, title="One"), link(2, id_at(1)), news]
-    named = [Entry(f"run/{RUN}", Run(RUN, 5.0)), Entry("meta/made", {"format": 6})]
-    backend.write([*some, *named])
-    for entry in (*some, *named):
-        [row] = backend.get([entry.key])
-        assert row.key == entry.key
-        assert not row.is_pending
-        assert keys_of(backend.scan(kind_of(entry.key))) == [entry.key]
-    assert loaded(backend.get([some[0].key])[0]).title == "One"
-    assert loaded(backend.get([some[1].key])[0]).target == id_at(1)
-    assert loaded(backend.get([named[0].key])[0]) == Run(RUN, 5.0)
-    assert backend.get([id_at(255), id_at(1, "other"), visit_key("other"), "run/other", "meta/other"]) == []
-
-
-def test_deleted_rows_are_neither_got_nor_found(place: Place) -> None:
-    backend = place.begun()
-    one, two = document(1, 11, 12, simhash=5), document(2, 11, simhash=5)
-    backend.write([one, two, Entry("meta/x", {"a": 1})])
-    backend.flush(wait=True)
-    backend.write([], [one])
-    assert keys_of(backend.scan("document")) == [two.key]
-    assert backend.get([one.key]) == []
-    assert (find(backend, 11), find(backend, 12), near(backend, 5, 0)) == ([two.key], [], [two.key])
 
 
 # Finding
@@ -235,16 +205,6 @@ def test_near_simhashes(place: Place, distance: int) -> None:
     assert near(backend, ~value & (1 << 64) - 1, distance) == []
 
 
-def test_nearest_of_many(place: Place) -> None:
-    backend = place.begun()
-    far = [document(n, simhash=flipped(77, 2)) for n in range(1, 31)]
-    close = [document(n, simhash=77) for n in range(31, 41)]
-    backend.write([*far, *close])
-    found = near(backend, 77, 3)
-    assert len(found) == NEWEST
-    assert set(of(*close)) <= set(found)
-
-
 def test_nearest_where_nearer_ones_are_gone(place: Place) -> None:
     backend = place.begun()
     far = [document(n, simhash=flipped(77, 2)) for n in range(1, 31)]
@@ -269,120 +229,10 @@ def test_key_and_simhash_at_their_limits(place: Place) -> None:
 # Written again
 
 
-def test_row_that_is_replaced(place: Place) -> None:
-    backend = place.begun()
-    backend.write([document(1, 11, simhash=3), document(2, 11)])
-    for keeps in (True, False):
-        new = document(1, 11, simhash=3, title=f"{keeps}")
-        backend.write([new._replace(keeps_place=keeps)])
-        assert loaded(backend.get([new.key])[0]).title == f"{keeps}"
-        assert set(find(backend, 11)) == {id_at(1), id_at(2)}
-        assert set(near(backend, 3, 0)) == {new.key}
-    backend.write([document(1, 11, 12, simhash=3)])
-    assert find(backend, 12) == [new.key]
-
-
 # Pending
 
 
-@on_servers
-def test_what_is_held_others_see(place: Place) -> None:
-    one, two = place.begun("a"), place.begun("b")
-    first, second = document(1, 11, 12, run="a"), document(1, 12, 13, run="b")
-    assert claim(one, first).is_held
-    found = claim(two, second)
-    assert not found.is_held
-    [row] = found.rows[key_of(12)]
-    assert (row.key, row.is_pending, loaded(row).url) == (first.key, True, "http://a.example/1")
-    assert keys_of(two.scan("document")) == []
-    one.release(first)
-    one.flush(wait=True)
-    assert claim(two, second).is_held
-    two.write([second])
-    two.flush(wait=True)
-    [row] = one.find([Question(array("Q", [key_of(13)]), 1)])[0].rows[key_of(13)]
-    assert (row.key, row.is_pending) == (second.key, False)
-
-
-@on_servers
-def test_hold_is_refused_where_more_came(place: Place) -> None:
-    one, two = place.begun("a"), place.begun("b")
-    known = document(1, 11, run="a")
-    one.write([known])
-    mine = document(1, 11, 12, run="b")
-    one.flush(wait=True)
-    found = claim(two, mine)
-    assert not found.is_held
-    other = document(2, 12, run="a")
-    assert claim(one, other).is_held
-    assert not two.hold(mine, found.seen)
-    again = claim(two, mine)
-    assert keys_of(again.rows[key_of(12)]) == [other.key]
-    assert two.hold(mine, again.seen)
-    assert two.hold(mine, again.seen)  # as where the answer was lost
-    assert find(one, 11) == of(known, mine)
-
-
-@on_servers
-def test_documents_are_held_up_to_the_first_that_is_not(place: Place) -> None:
-    backend = place.begun()
-    backend.write([document(1, 11)])
-    some = [document(2, 12), document(3, 13), document(4, 11), document(5, 14)]
-    questions = [Question(each.keys, 4) for each in some]
-    found = backend.find(questions, some)
-    assert [each.is_held for each in found] == [True, True, False, False]
-    assert [find(backend, key) for key in (12, 13, 14)] == [[some[0].key], [some[1].key], []]
-    again = document(6, 15, 16), document(7, 16)
-    questions = [Question(each.keys, 4) for each in again]
-    found = backend.find(questions, again)
-    assert [each.is_held for each in found] == [True, False]
-    assert [keys_of(each.rows.get(key_of(16), [])) for each in found] == [[], [again[0].key]]
-
-
-@on_servers
-def test_near_documents_do_not_keep_one_from_being_held(place: Place) -> None:
-    backend = place.begun()
-    backend.write([document(1, 11, simhash=6)])
-    found = claim(backend, document(2, 12, simhash=7))
-    assert (found.is_held, keys_of(found.near)) == (True, [id_at(1)])
-
-
-@on_servers
-def test_pending_documents_of_the_dead_are_none(place: Place) -> None:
-    one, two = place.begun("a"), place.begun("b")
-    first = document(1, 11, run="a")
-    assert claim(one, first).is_held
-    one.release_run("a")
-    assert claim(two, document(1, 11, run="b")).is_held
-
-
 # Runs, news, all of it
-
-
-@each_lasting
-def test_run_is_held_by_one(place: Place) -> None:
-    one, two = place.open(), place.open()
-    assert one.hold_run("a")
-    assert (one.is_held("a"), two.is_held("a"), two.is_held("b")) == (True, True, False)
-    assert not two.hold_run("a")
-    assert two.hold_run("b")
-    one.release_run("a")
-    assert not two.is_held("a")
-    assert two.hold_run("a")
-
-
-@each_lasting
-def test_news_of_other_processes(place: Place) -> None:
-    one, two = place.begun("a"), place.begun("b")
-    read_all(two)
-    news = Entry(f"host/{id_at(1, 'a'):016x}", HostNews([], {"a.example": 1.0}))
-    one.write([Entry("run/a", Run("a", 6.0)), news, document(2, 11, run="a")])
-    one.flush(wait=True)
-    told = read_all(two)
-    assert {"run/a", news.key} <= set(told)
-    assert loaded(told[news.key]).met == {"a.example": 1.0}
-    assert find(two, 11) == [id_at(2, "a")]
-    assert not {"run/a", news.key} & set(read_all(two))
 
 
 def read_all(backend: Backend) -> dict[Key, Row]:
