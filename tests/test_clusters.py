@@ -203,12 +203,6 @@ def test_documents_are_near_from_the_least_cosine_on() -> None:
     assert joined([[0, 0], [0, 0]], [1, 0.89]) == []
 
 
-@pytest.mark.slow
-def test_som_finds_the_copies() -> None:
-    pytest.importorskip("minisom")
-    assert som_clusters(batch()) == PAIRS
-
-
 def test_som_of_texts_that_are_equal_but_for_their_titles(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("minisom")
     rows = [Document(title=f"title{n}", text=text(n // 2, 40)) for n in range(10)]
