@@ -14,7 +14,6 @@ from helpers import text, words, write_labelled, write_rows
 
 from scrapy_neardup import Config, Deduplicator, Document, StoreError
 from scrapy_neardup.fingerprints.lexicon import Lexicon
-from scrapy_neardup.settings import BUILTIN_DETECTORS
 
 
 @pytest.fixture
@@ -115,24 +114,6 @@ def test_calibrate_says_where_no_threshold_will_do(folder: Path) -> None:
     assert said.rstrip().endswith("no thresholds reach a precision of 0.9 on news")  # none were tried
 
 
-@pytest.mark.slow
-def test_calibrate_says_the_same_with_the_settings_that_it_printed(folder: Path) -> None:
-    rows, pairs = [], []
-    for number in range(40):
-        a, b, label, size = f"a{number}", f"b{number}", *(("dup", 80) if number % 2 else ("different", 30))
-        rows += [{"id": name, "text": text(number, size)} for name in (a, b)]
-        pairs.append({"a": a, "b": b, "label": label})
-    write_rows(folder / "news" / "docs.jsonl", rows)
-    write_rows(folder / "news" / "pairs.jsonl", pairs)
-    printed = succeeded(folder, "lab", "calibrate", "news", "--precision", "0.95").stdout
-    least = pasted(printed)["NEARDUP_MIN_TOKENS"]
-    assert least > 30
-    again = succeeded(
-        folder, "lab", "calibrate", "news", "--precision", "0.95", "-s", f"NEARDUP_MIN_TOKENS={least}"
-    ).stdout
-    assert again == printed
-
-
 # Lexicon
 
 
@@ -180,11 +161,3 @@ def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
     succeeded(tmp_path, *dedupe, "--store", "new.sqlite", *mine)
     with Deduplicator.open(str(tmp_path / "new.sqlite"), detectors=ours) as dedup:
         assert len(dedup) == 20
-
-
-@pytest.mark.slow
-def test_evaluate_measures_every_detector(folder: Path) -> None:
-    pytest.importorskip("snowballstemmer")
-    printed = succeeded(folder, "lab", "evaluate", "news", "--detectors", "all").stdout.splitlines()
-    assert [line.split()[0] for line in printed[2:10]] == [*BUILTIN_DETECTORS, "exact"]
-    assert all(int(line.split()[-1]) > 128 for line in printed[2:10])  # bytes: the sketch alone has 128
