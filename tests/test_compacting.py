@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import refused, write
+from cli import write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
 from helpers import asking, named, names, python, signature, talking
 from store_kinds import URL, Place, fill_numbered, on_disk, put
@@ -62,14 +62,6 @@ def test_compacting_beside_a_living_run(place: Place) -> None:
             [(_, found)] = store.find(asking({"exact": (number + 971,)}))
             assert names([found]) == [str(number - 29)]
     assert numbers(place) == list(range(80))
-
-
-@pytest.mark.slow
-def test_where_nothing_can_be_written_nothing_is_compacted(read_only_disk: Path, tmp_path: Path) -> None:  # noqa: F811
-    place = on_disk(read_only_disk)
-    fill_numbered(place, 0, 5)
-    assert "can't be written" in refused(tmp_path, "forget", "--store", place.address, f"{URL}1")
-    assert numbers(place) == list(range(5))
 
 
 ON_A_FULL_DISK = """
@@ -128,20 +120,6 @@ def test_forgetting_on_a_full_disk_takes_nothing_else_and_says_what_it_did(small
         assert ("100 documents and 100 URLs forgotten" in said) == (hosts == "b" * 50)
         assert hosts in ("b" * 50, "a" * 100 + "b" * 50)
         assert code == 0 or ": store " in said or "but then store " in said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("step", STEP)
-def test_an_export_that_fills_the_disk_leaves_no_part_of_a_file(small_disk: Disk, step: int) -> None:  # noqa: F811
-    ends = on_a_full_disk(small_disk, step, "export", "-o", str(small_disk.path / "out.jsonl"))
-    assert {code for code, *_ in ends} == {0, 2}
-    for code, said, hosts, written, files in ends:
-        assert said.count("\n") == 1
-        assert hosts == "a" * 100 + "b" * 50
-        assert files == ["out.jsonl", "store.sqlite"]
-        assert (written == "earlier") if code else (written.count("\n") > 300)
-        if not code:
-            break  # the next one would have less room than it
 
 
 # Kills
