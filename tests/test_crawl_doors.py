@@ -81,15 +81,6 @@ def test_one_object_for_all_items(crawl, a, reactor):
     assert result.count("errors") == 0
 
 
-@on_reactors
-def test_an_item_processor_of_ones_own(crawl, a, b, reactor):
-    settings = {"ITEM_PROCESSOR": "spiders.OwnProcessor", "ITEM_PIPELINES": {"spiders.DropFirst": 500}, **reactor}
-    first = crawl("OneAfterAnother", settings, urls=mirror(a, b))
-    assert (len(first.items), first.count("withdrawn"), first.count("store/documents")) == (3, 1, 3)
-    assert first.stats["test/processed"] == 6
-    assert warnings(first) == []
-
-
 @pytest.mark.parametrize("pool", [{}, *slow({"spiders.Pool": 500})], ids=["", "pool"])
 @pytest.mark.parametrize("together", [True, *slow(False)])
 def test_an_item_processor_that_runs_pipelines_elsewhere_loses_no_item(crawl, a, b, together, pool):
@@ -103,18 +94,3 @@ def test_an_item_processor_that_runs_pipelines_elsewhere_loses_no_item(crawl, a,
     assert result.count("store/documents") == 1
     [warning] = warnings(result)
     assert warning.startswith("No item is remembered")
-
-
-def test_a_receiver_of_all_signals(crawl, a, b):
-    result = crawl("OneAfterAnother", {"EXTENSIONS": {"spiders.AnySignal": 1}}, urls=mirror(a, b))
-    assert (len(result.items), result.count("duplicates")) == (3, 3)
-
-
-def test_a_download_handler_of_a_spider_s_own(crawl, a, b):
-    urls = mirror(a, b)
-    crawl("OneAfterAnother", urls=urls)
-    asked = len(b.requests)
-    settings = {"DOWNLOAD_HANDLERS": {"http": "spiders.OwnHandler"}}
-    again = crawl("OneAfterAnother", settings, urls=urls)
-    assert (again.count("requests/skipped"), b.asked(since=asked)) == (3, [])
-    assert again.stats["test/downloaded"] == len(again.items) == 3
