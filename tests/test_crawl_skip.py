@@ -98,16 +98,6 @@ def test_robots_txt_is_always_fetched(crawl, a, b, urls):
     assert result.stats["robotstxt/request_count"] == 1  # of the first host: the other one's pages were all skipped
 
 
-@pytest.mark.slow
-def test_a_rule_of_the_users_skips_what_the_counterpart_holds(crawl, a, b, urls):
-    crawl("OneAfterAnother", urls=urls[:3])
-    hosts = {b.url.removeprefix("http://"): a.url.removeprefix("http://")}
-    settings = {"NEARDUP_MIRROR_HOSTS": hosts, "NEARDUP_UNHELD_MIRRORS": "leave"}
-    result = crawl("ListSpider", settings, urls=[*urls[:3], *urls[4:]])
-    assert b.asked() == ["/3.html"]
-    assert result.count("requests/skipped") == 3
-
-
 def test_a_page_that_was_never_fetched_is_never_skipped(crawl, a, b):
     for number, site in enumerate((a, b)):
         site.pages["/list"] = Page(html(article(1), "a", links=("/detail",)))
@@ -143,17 +133,6 @@ def test_pages_behind_a_list_say_nothing_of_what_led_to_the_list(crawl, a):
         result = crawl("IndexSpider", {"NEARDUP_REVISIT": "skip"}, urls=[f"{a.url}/news"])
     assert a.asked(since=asked) == ["/news", "/news/", "/3.html"]
     assert result.urls == [f"{a.url}/3.html"]
-
-
-@pytest.mark.slow
-def test_pages_behind_a_start_request_are_skipped_whatever_meta_they_get(crawl, a, b, urls):
-    crawl("OneAfterAnother", urls=urls)
-    b.pages["/list"] = Page(html("", links=tuple(f"/{n}.html" for n in range(4))))
-    asked = len(b.requests)
-    a.pages["/list"] = b.pages["/list"]
-    result = crawl("IndexSpider", urls=[f"{a.url}/list", f"{b.url}/list"], start=True)
-    assert b.asked(since=asked) == ["/list"]
-    assert result.count("requests/skipped") == 4
 
 
 def test_a_page_of_which_an_item_was_not_judged_is_never_skipped(crawl, a, b):
