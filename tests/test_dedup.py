@@ -265,13 +265,6 @@ def test_pending_twin_is_repeated_and_a_rival_until_it_is_settled(dedup: Dedupli
     assert claim(dedup, B).rival is claim(dedup, C, 2).rival is None
 
 
-def test_withdrawn_twin_is_not_repeated(dedup: Deduplicator) -> None:
-    claim(dedup, A).withdraw()
-    assert len(dedup) == 0
-    assert outcome(committed(dedup, B)) == ("unique", None)
-    assert outcome(claim(dedup, A)) == ("duplicate", B)
-
-
 @pytest.mark.parametrize(("end", "state"), [("commit", "committed"), ("withdraw", "withdrawn")])
 def test_duplicate_waits_for_its_pending_twin(dedup: Deduplicator, end: str, state: str) -> None:
     first, second = claim(dedup, A), claim(dedup, B)
@@ -557,15 +550,6 @@ def preferring() -> Deduplicator:
     return Deduplicator.open(preferred_hosts=["A.example", "c.example"])
 
 
-def test_a_preferred_host_s_document_is_kept_and_takes_the_place_of_the_original(preferring: Deduplicator) -> None:
-    committed(preferring, B)
-    assert outcome(committed(preferring, A)) == ("unique", None)
-    assert (known(preferring, B).is_copy, known(preferring, B).signature) == (True, known(preferring, A).signature)
-    assert outcome(committed(preferring, "http://d.example/4")) == ("duplicate", A)
-    assert outcome(committed(preferring, B)) == ("duplicate", A)
-    assert outcome(committed(preferring, A)) == ("revisit", A)
-
-
 def test_a_run_that_dies_gives_back_the_place_that_its_document_took(tmp_path: Path) -> None:
     store = tmp_path / "store.sqlite"
     with Deduplicator.open(store) as first:
@@ -577,21 +561,6 @@ def test_a_run_that_dies_gives_back_the_place_that_its_document_took(tmp_path: P
     dies.store.backend.close()
     with Deduplicator.open(store) as later:
         assert outcome(committed(later, "http://d.example/4")) == ("duplicate", B)
-
-
-def test_a_document_whose_place_was_taken_shows_no_form(preferring: Deduplicator) -> None:
-    committed(preferring, B, edited(text(1), 40))
-    committed(preferring, A)
-    for place, url in enumerate(("http://d.example/4", B, f"{B}?another", "http://d.example/5")):
-        assert outcome(committed(preferring, url, edited(text(1), 30 + place))) == ("duplicate", A)
-    assert len(preferring) == 1
-
-
-def test_other_hosts_copies_show_no_form_of_a_preferred_document(preferring: Deduplicator) -> None:
-    committed(preferring, A)
-    for place, url in enumerate((C, f"{A}?another")):
-        claimed = committed(preferring, url, edited(text(1), 30 + place))
-    assert outcome(claimed) == ("duplicate", A)
 
 
 def test_near_copies_repeat_a_preferred_document_that_is_pending(preferring: Deduplicator) -> None:
@@ -616,10 +585,3 @@ def test_a_preferred_host_s_document_is_compared_with_those_of_its_host(preferri
     assert outcome(committed(preferring, f"{A}?copy")) == ("duplicate", A)
     assert outcome(committed(preferring, C)) == ("unique", None)
     assert outcome(committed(preferring, B))[0] == "duplicate"
-
-
-def test_a_preferred_document_that_is_withdrawn_takes_no_place(preferring: Deduplicator) -> None:
-    committed(preferring, B)
-    claim(preferring, A).withdraw()
-    assert not known(preferring, B).is_copy
-    assert outcome(committed(preferring, "http://d.example/4")) == ("duplicate", B)
