@@ -30,31 +30,6 @@ class Day:
         self.store.record(link(url, held or self.held, seen=seen, is_copy=is_copy))
 
 
-def test_the_own_url_of_a_document_tells() -> None:
-    day = Day()
-    assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (False, 0)
-    for seen in (BEFORE, START):
-        day.gives(OWN, seen)
-        assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (seen == START, seen)
-
-
-def test_a_copy_tells_where_it_was_noted() -> None:
-    day = Day()
-    day.gives(OWN, BEFORE)
-    day.gives(COPY, LATER, is_copy=True)
-    assert not day.deliveries.is_delivered(day.held)
-    day.deliveries.record(day.held)
-    assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (True, LATER)
-
-
-def test_an_own_url_that_gave_something_else_tells_nothing() -> None:
-    day = Day()
-    day.store.add(other := signature("2", exact=2, url="http://a.example/2"))
-    day.gives(OWN, LATER, held=other)
-    assert not day.deliveries.is_delivered(day.held)
-    assert not day.deliveries.is_delivered(other)
-
-
 def test_what_came_in_this_run_was_given_whatever_its_url_gives_now() -> None:
     for first_seen, given in ((LATER, True), (BEFORE, False)):
         day = Day()
