@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
 import random
 from importlib import resources
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Entry, python
+from helpers import Entry
 from tiers import slow, some
 
 from scrapy_neardup.detectors import build_detectors
@@ -22,7 +21,6 @@ from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.papers import dwdcs
 from scrapy_neardup.papers.dwdcs import (
     OCCURRENCES,
-    THRESHOLD,
     ConceptIndex,
     Concepts,
     Graph,
@@ -134,12 +132,6 @@ def test_shipped_file_is_sorted_and_has_each_term_once(language: str, terms: int
     assert all(len(group) > 1 for group in groups)
     assert {term.isascii() for term in held} == {language == "en"}
     assert shipped(language)[4:8] == bytes(4)  # no time of making: the same terms are the same bytes
-
-
-@pytest.mark.slow
-def test_merging_the_shipped_concepts_once_more_changes_nothing() -> None:
-    groups = [frozenset(group) for language in ("en", "zh") for group in shipped_groups(language)]
-    assert merge(groups, THRESHOLD) == builtin()
 
 
 # The network
@@ -346,18 +338,6 @@ def test_whatever_comes_and_goes_it_finds_what_trying_all_finds(thresholds: tupl
     assert not index._holders
 
 
-def test_removing_what_is_not_there_changes_nothing_and_what_is_twice_is_found_once() -> None:
-    index: ConceptIndex[Entry] = ConceptIndex(0.9, 0.1)
-    entry, values = Entry("twice"), pack({"a": [1], "b": [2]})
-    for _ in range(2):
-        index.add(values, entry)
-    for other, stranger in ((values, Entry("stranger")), (pack({"c": [1]}), entry), ((), entry)):
-        index.remove(other, stranger)
-    assert found(index, values) == ["twice"]
-    index.remove(values, entry)
-    assert found(index, values) == []
-
-
 # The detectors: from here on with the packages of the extra
 
 pytest.importorskip("snowballstemmer")
@@ -461,19 +441,6 @@ def test_scheme_tells_what_fingerprints_depend_on() -> None:
     schemes = {detector.scheme for detector in (DWSWN(), DWDCS({}), DWDCS(SYNONYMS))}
     assert len(schemes) == 3
     assert id_of(SYNONYMS) in DWDCS(SYNONYMS).scheme
-
-
-def values() -> list[list[str]]:
-    """Return all fingerprints of both texts."""
-    documents = [Document(text=text) for text in (ENGLISH, CHINESE)]
-    made = [detector.fingerprints(document) for detector in (DWDCS(SYNONYMS), DWSWN()) for document in documents]
-    return [[f"{value:016x}" for value in values] for values in made]
-
-
-@pytest.mark.slow
-def test_the_same_in_every_process() -> None:
-    made = python("import json; from test_dwdcs import *; print(json.dumps(values()))", PYTHONHASHSEED="12345")
-    assert json.loads(made.stdout) == values(), made.stderr
 
 
 @pytest.mark.parametrize("package", ["snowballstemmer", "stopwordsiso"])
