@@ -123,14 +123,6 @@ def test_simhash_is_the_majority_of_each_bit_by_weight(features: list[int], expe
     assert simhash(rows) == simhash(rows[::-1]) == expected
 
 
-def test_simhash_is_near_for_near_and_far_for_other_texts() -> None:
-    tokens = words(400, seed=1)
-    near = [*tokens[:200], "another", *tokens[201:]]
-    one, two, other = (simhash(hash_tokens(t)) for t in (tokens, near, words(400, seed=2)))
-    assert hamming(one, two) <= 6
-    assert hamming(one, other) > 12
-
-
 def test_hamming() -> None:
     assert [hamming(0, 0), hamming(0b1010, 0b0110), hamming(0, MASK), hamming(1, 2**63)] == [0, 2, 64, 2]
 
@@ -155,15 +147,6 @@ def test_each_further_digest_lacks_the_terms_that_its_lexicon_lacks() -> None:
         kept = [int(name) for name, bits in terms.tolist() if mixed(bits ^ salt) >> 60 >= 5]
         assert value == digest(kept)
         assert 15 < len(kept) < 38  # 11 of 16 terms, on the average
-
-
-@pytest.mark.parametrize("lexicons", [0, 1, 10])
-def test_number_of_imatch_digests(lexicons: int) -> None:
-    terms = hash_tokens(words(40, seed=4))
-    digests = imatch(terms, lexicons)
-    assert len(set(digests)) == len(digests) == 1 + lexicons
-    assert imatch(terms[::-1], lexicons) == digests
-    assert imatch(terms[:0], lexicons) == ()
 
 
 LEXICON = Lexicon(frozenset(f"term{n}" for n in range(40)))
@@ -195,13 +178,6 @@ def binned(place: int, low: int = 1) -> int:
     return place << 62 | low
 
 
-def test_minima_are_the_smallest_of_each_bin() -> None:
-    values = array(binned(0, 3), binned(0, 4), binned(2, 1), binned(3, 5), binned(3, 6), binned(3, 7))
-    assert minima(values, 4).tolist() == [binned(0, 3), 0, binned(2, 1), binned(3, 5)]
-    assert minima(array(), 4).tolist() == [0, 0, 0, 0]
-    assert super_shingles(array(), 12, 2) == ()
-
-
 @pytest.mark.parametrize("bins", [24, BINS])
 def test_minima_against_sorting_into_bins(bins: int) -> None:
     values = hashes(300, seed=6)
@@ -219,20 +195,6 @@ def test_empty_bins_borrow_from_the_next_full_one() -> None:
     assert super_shingles(array(second, fourth), bands=2, rows=2) == tuple(expected.tolist())
 
 
-def test_borrowing_goes_round() -> None:
-    only = binned(1)
-    way = [1, 0, 3, 2]
-    columns = [only if not steps else mixed(only + steps * int(MULTIPLIER) & MASK) for steps in way]
-    expected = chain([array(0, 1, 2, 3), array(*columns)])
-    assert super_shingles(array(only), bands=4, rows=1) == tuple(expected.tolist())
-
-
-def test_share_of_equal_super_shingles_is_the_resemblance_to_the_power_of_rows() -> None:
-    a, b = pair(shared=800, each=100, seed=7)  # resemblance .8
-    equal = sum(x == y for x, y in zip(super_shingles(a, 400, 2), super_shingles(b, 400, 2), strict=True))
-    assert equal / 400 == pytest.approx(0.64, abs=0.1)
-
-
 # Sketch
 
 
@@ -241,13 +203,6 @@ def pair(shared: int, each: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     values = np.random.default_rng(seed).permutation(hashes(shared + 2 * each, seed))
     both, a, b = values[:shared], values[shared : shared + each], values[shared + each :]
     return np.sort(np.concatenate([both, a])), np.sort(np.concatenate([both, b]))
-
-
-def test_sketch_counts_exactly_and_is_small() -> None:
-    made = sketch(tokens=123, shingles=hashes(77, seed=8), figures=[5, 3, 5, 9])
-    assert (made.tokens, made.shingles, made.figures) == (123, 77, 3)
-    large = sketch(shingles=hashes(5000, seed=9), figures=range(1, 100))
-    assert len(large.codes) + len(large.figure_sample) == BINS + 32
 
 
 def test_sketch_of_a_document_counts_its_tokens_shingles_and_figures() -> None:
@@ -271,13 +226,6 @@ def test_resemblance_by_hand() -> None:
     # One of 255 equal, as chance has it: 1 − 254 / 254 = 0. None equal: less than nothing is nothing.
     assert resemblance(with_codes(*range(1, 256)), with_codes(1, *range(3, 256), 2)) == pytest.approx(0)
     assert resemblance(with_codes(1, 2, 3), with_codes(2, 3, 1)) == 0
-
-
-@pytest.mark.parametrize("count", [0, 1, 5, 60, 400, 5000])
-def test_resemblance_of_equal_sets_is_one(count: int) -> None:
-    made = sketch(shingles=hashes(count, seed=count))
-    assert resemblance(made, made) == 1.0
-    assert resemblance(made, sketch()) == (count == 0)
 
 
 @pytest.mark.parametrize(
