@@ -170,11 +170,6 @@ def test_paragraphs_in_a_list_are_one_text(value: Sequence[str]) -> None:
     assert text_of({"paragraphs": value, "tags": ["red", "blue"] * 9}) == "\n".join(dict.fromkeys(filter(None, value)))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_bytes_are_decoded(encoding: str) -> None:
-    assert text_of({"body": "Über 鹤".encode(encoding)}) == "Über 鹤"
-
-
 @pytest.mark.parametrize(
     "start",
     [
@@ -243,18 +238,6 @@ def test_title_of_the_item_comes_before_that_of_the_page() -> None:
     assert read({"html": page, "title": ["Item"]}).title == "Item"
     assert read({"html": page, "headline": "Own"}, title_field="headline").title == "Own"
     assert read({"text": BODY}).title == ""
-
-
-def test_extractor_of_the_settings_reads_html_only() -> None:
-    page = f"<html><head><title>Boats</title></head><body><p>{BODY}</p></body></html>"
-    document = read({"html": page}, extractor=lambda html: f"{len(html)} characters")
-    assert (document.title, document.text) == ("Boats", f"{len(page)} characters")
-    assert text_of({"text": BODY}, extractor=lambda html: "") == BODY
-
-
-@pytest.mark.parametrize("nothing", [None, ""])
-def test_item_whose_extractor_finds_nothing_has_no_text(nothing: str | None) -> None:
-    assert read({"html": f"<html><body><p>{BODY}</p></body></html>"}, extractor=lambda html: nothing) is None
 
 
 THIN = f"<html><body><div><p>{BODY}</p></div><div id=comments>{'<p>' + text(3, 40) + '</p>'}</div></body></html>"
@@ -515,20 +498,6 @@ def test_items_of_one_page_are_copies_only_if_their_texts_and_titles_are_equal()
     assert statuses[3] != "unique"
 
 
-def test_items_of_a_host_that_repeat_one_of_another_host_are_told_apart_by_their_facts() -> None:
-    ads = [("b", "Truro"), ("a", "Leeds"), ("a", "York"), ("a", "Bath"), ("a", "Leeds"), ("c", "York"), ("c", "Ely")]
-    statuses = []
-    with Deduplicator.open() as dedup:
-        for host, city in ads:
-            ad = {"url": f"http://{host}.example/{city}", "title": "Nurse", "city": city, "text": text(1)}
-            document = item_document(ad, Config())
-            assert document
-            claim = dedup.claim(document)
-            claim.commit()
-            statuses.append(claim.verdict.status)
-    assert statuses == ["unique", "duplicate", "unique", "unique", "unique", "duplicate", "unique"]
-
-
 def statuses_of(items: list[dict[str, Any]]) -> list[str]:
     """Claim items of one text in order, and return the status of each."""
     statuses = []
@@ -540,6 +509,12 @@ def statuses_of(items: list[dict[str, Any]]) -> list[str]:
             claim.commit()
             statuses.append(claim.verdict.status)
     return statuses
+
+
+def test_items_of_a_host_that_repeat_one_of_another_host_are_told_apart_by_their_facts() -> None:
+    ads = [("b", "Truro"), ("a", "Leeds"), ("a", "York"), ("a", "Bath"), ("a", "Leeds"), ("c", "York"), ("c", "Ely")]
+    items = [{"url": f"http://{host}.example/{city}", "title": "Nurse", "city": city} for host, city in ads]
+    assert statuses_of(items) == ["unique", "duplicate", "unique", "unique", "unique", "duplicate", "unique"]
 
 
 def flat(host: str, unit: int, rent: int) -> dict[str, Any]:
@@ -628,10 +603,6 @@ def test_url_of_the_item_is_first_among_those_of_the_fetch() -> None:
     assert urls("http://short.example/x", URL, "http://short.example/x") == ("http://short.example/x", (URL,))
     assert urls(URL, URL) == (URL, ())
     assert urls("https://a.example/1#top", URL) == ("https://a.example/1#top", (URL,))
-
-
-def test_item_of_a_list_page_has_its_own_url_only() -> None:
-    assert urls(URL, "http://a.example/list") == (URL, ())
 
 
 def test_relative_url_is_of_the_page() -> None:
