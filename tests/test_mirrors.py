@@ -45,11 +45,6 @@ def holder(known: Mirrors, url: str) -> str | None:
 # Before the fetch
 
 
-def test_mirror_need_not_be_fetched(store: Store) -> None:
-    assert holder(mirrors(store), MIRROR) == OWN
-    assert holder(mirrors(store), "https://m.example:443/1?utm_source=x#y") == OWN
-
-
 @pytest.mark.parametrize("url", [OWN, "http://m.example/2", "http://unknown.example/"])
 def test_what_is_no_mirror_is_fetched(store: Store, url: str) -> None:
     assert mirrors(store).advise(url) is None
@@ -191,13 +186,6 @@ def test_of_those_seen_on_one_day_preferred_hosts_then_https_then_the_shorter_co
     assert alternatives(store, OWN, preferred_hosts=["t.example"]) == [*urls, MIRROR]
 
 
-def test_what_was_tried_is_not_tried_again(family: Store) -> None:
-    assert alternatives(family, MIRROR, "https://a.example/1#x", "http://new.example/1") == [
-        "http://old.example/1",
-        "http://a.example/alias",
-    ]
-
-
 def test_alternatives_do_not_expire(family: Store) -> None:
     assert alternatives(family, MIRROR, mirror_ttl=0) == alternatives(family, MIRROR)
 
@@ -205,11 +193,6 @@ def test_alternatives_do_not_expire(family: Store) -> None:
 def test_no_alternatives_for_what_is_unknown_or_leads_nowhere(family: Store) -> None:
     family.record(link(MIRROR, None))
     assert alternatives(family, MIRROR) == alternatives(family, "http://unknown.example/") == []
-
-
-def test_alternatives_are_of_the_web(store: Store) -> None:
-    store.record(link("ftp://m.example/1", document(store), is_copy=True, seen=NOW))
-    assert alternatives(store, MIRROR) == [OWN]
 
 
 def test_counterpart_by_rule_comes_last(store: Store) -> None:
