@@ -165,12 +165,6 @@ def test_a_report_of_an_empty_store_says_so(tmp_path: Path) -> None:
     assert "This store has seen no crawl." in page.source
 
 
-def test_texts_are_shown_beside_originals_and_copies(tmp_path: Path) -> None:
-    texts = {"http://a.example/1": "<b>The</b> ferry", "http://m.a.example/1": "渡轮"}
-    page = Page(write(tmp_path / "r.html", store(SMALL[0]), texts=texts))
-    assert set(page.texts("//p[@dir]")) == {"<b>The</b> ferry", "渡轮"}
-
-
 def test_passwords_and_folders_are_left_out(tmp_path: Path) -> None:
     held = store(("http://me:secret@a.example/1", {"http://me:secret@b.example/1": EQUAL}))
     held.describe = lambda: {"store": "redis://me:secret@db/0"}  # type: ignore[method-assign]
@@ -372,23 +366,3 @@ def test_page_opens_without_complaint(tmp_path: Path, chromium: Any, width: int,
         dark = tab.page.evaluate("getComputedStyle(document.querySelector('a')).color") == "rgb(116, 179, 247)"
         assert dark == (scheme == "dark")
         assert "http://a.example/1" in tab.texts("h3")
-
-
-@pytest.mark.slow
-@in_browser
-def test_hostile_strings_do_nothing(tmp_path: Path, chromium: Any) -> None:
-    with Tab(chromium, write(tmp_path / "r.html", *hostile())) as tab:
-        assert (tab.complaints, tab.requests) == ([], [])
-        assert tab.page.locator("script, img").count() == 0
-        addresses = tab.page.evaluate("[...document.links].map((link) => link.protocol)")
-        assert set(addresses) == {"http:", "file:"}  # file: the links within the page
-
-
-@pytest.mark.slow
-@in_browser
-def test_policy_lets_no_script_run(tmp_path: Path, chromium: Any) -> None:
-    page = write(tmp_path / "r.html", store(*SMALL))
-    page.write_text(page.read_text().replace("</body>", "<script>alert(1)</script></body>"))
-    with Tab(chromium, page) as tab:
-        (complaint,) = tab.complaints
-        assert "Content Security Policy" in complaint
