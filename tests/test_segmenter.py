@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 import os
 import random
 import re
@@ -124,33 +123,6 @@ def test_each_character_and_each_word_of_the_dictionary(name: str, step: int) ->
             assert words_of(name, run) == jieba.lcut(run)
 
 
-@pytest.mark.slow
-@each
-@pytest.mark.parametrize("count", [12_000, *slow(120_000)])
-def test_a_very_long_run(name: str, count: int) -> None:
-    """The run has up to a megabyte."""
-    run = "".join(random.Random(6).choices([word for word in dictionary() if len(word) > 1], k=count))
-    assert words_of(name, run) == jieba.lcut(run)
-
-
-GAPS = st.lists(st.sampled_from(["x", "python3", "14", "タワ", "é", "𠀀", "㐀"])).map(
-    lambda words: " ".join(["", *words, ""])
-)
-
-
-@each
-@pytest.mark.parametrize("examples", [20, *slow(100)])
-def test_what_is_between_runs_stays(name: str, examples: int) -> None:
-    @settings(max_examples=examples, deadline=None)
-    @given(st.lists(st.tuples(RUNS, GAPS), min_size=1), st.sampled_from(["", " ", " one two "]))
-    def try_one(pairs: list[tuple[str, str]], first: str) -> None:
-        parts = [first, *(part for pair in pairs for part in pair)]
-        expected = [word for n, part in enumerate(parts) for word in (jieba.lcut(part) if n % 2 else part.split())]
-        assert words_of(name, "".join(parts)) == expected
-
-    try_one()
-
-
 @pytest.mark.parametrize("examples", [25, *slow(300)])
 def test_any_text_has_the_same_words_with_each_segmenter(examples: int) -> None:
     parts = RUNS | st.characters() | st.sampled_from(CHINESE) | st.sampled_from("\u200b一，。 豈㈠")
@@ -193,14 +165,6 @@ WORDS_OF_USE = "乒乓球 拍卖 完 了 python 写 的\n"
 def test_jieba_is_quiet_and_leaves_no_file(tmp_path: Path) -> None:
     assert run(f"import logging; logging.basicConfig(level=0)\n{USE}", tmp_path) == WORDS_OF_USE
     assert [*tmp_path.iterdir()] == []
-
-
-@pytest.mark.slow
-def test_the_cache_and_the_words_of_others_change_nothing(tmp_path: Path) -> None:
-    with (tmp_path / "jieba.cache").open("wb") as file:
-        marshal.dump(({"乒乓": 9, "球拍": 9}, 18), file)
-    added = "import jieba; jieba.setLogLevel(50); jieba.add_word('拍卖完'); jieba.add_word('乒乓球拍卖')"
-    assert run(f"{added}\n{USE}", tmp_path) == WORDS_OF_USE
 
 
 @pytest.mark.slow
