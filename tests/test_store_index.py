@@ -156,19 +156,6 @@ def content(place: Place) -> dict[str, bytes]:
 # Levels
 
 
-def test_levels_are_made_while_a_run_goes_on(place: Place) -> None:
-    with place.opened() as store:
-        for number in range(80):
-            put(store, numbered(number), f"http://m.example/{number}")
-            if number % 5 == 0:
-                store.flush()
-                settle(store)
-        until(lambda: store.refresh() or store.flush() or len(store.backend.index._rows) < TAIL)  # type: ignore[attr-defined]
-        assert found(store) == [*range(80)]
-    assert held(place) == [*range(80)]
-    assert place.is_whole()
-
-
 def test_levels_are_made_while_rows_are_always_being_written(place: Place) -> None:
     numbers = iter(range(10_000))
     with place.opened() as store:
@@ -350,19 +337,6 @@ def test_older_copy_of_a_store_goes_with_what_it_knew(filled: Place, tmp_path: P
     fill_numbered(filled, 300, 40)
     assert held(filled) == [*HELD, *range(300, 340)]
     assert verify(filled.address).whole
-
-
-def test_index_of_an_older_copy_is_not_taken_for_the_newer_one(filled: Place) -> None:
-    older = {name: data for name, data in content(filled).items() if name.endswith(".idx")}
-    fill_numbered(filled, 200, 40)
-    compact(filled.address)
-    for name in names(filled):
-        Path(next(iter(older))).with_name(name).unlink()
-    for name, data in older.items():
-        Path(name).write_bytes(data)
-    assert held(filled) == [*HELD, *range(200, 240)]
-    assert held(filled, run="") == [*HELD, *range(200, 240)]
-    assert verify(filled.address).findings == []
 
 
 def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
