@@ -65,16 +65,6 @@ BRANCH = (
     "{} stays closed until the roof has been mended. Books that are due may be kept for as long, and nobody is fined. "
     "The reading room on Mill Street is open on all days instead, and the van comes to the market square each Tuesday."
 )
-STOP = (
-    "Wegen des Umbaus der Gleise halten die Busse ab Montag auf der anderen Seite der Straße. Fahrgäste finden dort "
-    "einen Unterstand und einen Automaten. Die Arbeiten dauern voraussichtlich sechs Wochen. Es geht um die "
-    "Haltestelle {}"
-)
-LENDING = (
-    "{} ne sera plus prêté à partir de lundi. Les abonnés qui le demandent reçoivent une copie numérique au bureau du "
-    "premier étage. Les originaux restent dans la réserve, où chacun peut les consulter le jeudi après-midi sur "
-    "rendez-vous, avec une pièce d'identité."
-)
 FERRY = (
     "Паром сегодня не ходит из-за сильного ветра. Пассажиры могут вернуть билеты в кассе на берегу или поехать завтра "
     "утром без доплаты. О новом расписании мы сообщим вечером по радио и на доске у входа. Это касается пристани {}"
@@ -157,9 +147,8 @@ OTHER_JOBS = [
 ]
 
 
-def employer(known: int, *, swapped: bool = False) -> Story:
-    jobs = reversed(JOBS) if swapped else JOBS
-    return Story(items(A, *OTHER_JOBS[:known], *((title, EMPLOYER + tasks) for title, tasks in jobs)))
+def employer(known: int) -> Story:
+    return Story(items(A, *OTHER_JOBS[:known], *((title, EMPLOYER + tasks) for title, tasks in JOBS)))
 
 
 # A name that another one contains
@@ -168,11 +157,6 @@ GRINDER = (
     "The {0} grinds beans for up to eight cups, coarse or fine, in half a minute. Its burrs are of hardened steel and "
     "come out without tools. The hopper keeps the light away, and the drawer for the powder is of glass. You can "
     "choose among twelve steps with the ring at the front. The {0} comes with a brush and a spoon."
-)
-OVEN = (
-    "El horno {0} calienta por arriba y por abajo, y su puerta de doble cristal no quema. Tiene un reloj que avisa "
-    "cuando la comida está lista, dos bandejas y una parrilla. Se limpia con un paño húmedo. La garantía cubre tres "
-    "años, y el técnico va a su casa. Con el {0} recibe un libro de recetas."
 )
 
 # Events and meetings
@@ -189,17 +173,6 @@ ACTS = [
     ("Ode to a Kettle", "Friday 14 June"),
     ("Of Bees and Men", "Thursday 20 June"),
 ]
-BARN = (
-    "La grange accueille {} le {}. La salle ouvre à dix-neuf heures et le spectacle commence une heure plus tard. Le "
-    "bar sert du cidre et des tartes jusqu'à minuit. Les billets coûtent douze euros, six pour les étudiants et les "
-    "habitants du village. On se gare dans le pré derrière l'église, et un car ramène les gens de la ville à la gare "
-    "après le dernier morceau. Les enfants sont les bienvenus s'ils dorment ou s'ils écoutent."
-)
-PLAYS = [
-    ("Les Voix de la Plaine", "samedi 8 juin"),
-    ("Le Bal des Ombres", "dimanche 16 juin"),
-    ("Un Air de la Mer", "samedi 22 juin"),
-]
 PARISH = (
     "The parish meets on {} March at seven in the school at Elmfold. Anyone may come and listen. After the minutes and "
     "the report of the treasurer we talk about {}. Questions may be put at the end, two minutes each, and should reach "
@@ -211,18 +184,6 @@ TOPICS = [
     ("11", "the noise of the geese on the lower pond"),
     ("18", "the offer of a telephone company for the church tower"),
     ("25", "hedges along the footpath to Brook Farm"),
-]
-COUNCIL = (
-    "Der Rat von Tannheim tritt am {} Oktober um achtzehn Uhr im Saal der Feuerwehr zusammen. Die Sitzung ist "
-    "öffentlich. Nach der Begrüßung und den Fragen der Einwohner geht es um {}. Danach folgen Anfragen der Fraktionen "
-    "und Verschiedenes. Die Unterlagen liegen im Rathaus aus, Zimmer zwei, und stehen im Netz. Wer reden möchte, "
-    "meldet sich bis zum Vortag beim Schriftführer. Der Saal ist ohne Stufen zu erreichen, Getränke gibt es im Foyer."
-)
-MATTERS = [
-    ("2.", "den Verkauf der alten Molkerei am Mühlbach an eine Genossenschaft"),
-    ("9.", "höhere Gebühren für den Kindergarten, das Freibad und die Musikschule"),
-    ("16.", "eine Satzung gegen das Füttern von Tauben rund um den Bahnhof"),
-    ("23.", "die Wahl eines Architekten für den Umbau der neuen Turnhalle"),
 ]
 
 # Long texts
@@ -251,34 +212,21 @@ KEPT = {
     "notices that begin with their subject": notices(
         BRANCH, "{} closed", "Northgate", "Elmwood", "Quayside", "Hillend"
     ),
-    "notices that end with their subject, German": notices(STOP, "{} verlegt", "Lindenplatz", "Kurpark", "Hafentor"),
-    "notices that begin with their subject, French": notices(LENDING, "Prêt : {}", "Rabelais", "Montaigne", "Ronsard"),
     "notices that end with their subject, Russian": notices(FERRY, "Паром: {}", "Сосновка", "Берёзово", "Липки"),
     "notices that begin with their subject, Chinese": notices(STATION, "{}站公告", "梅岭", "青溪", "白塔"),
     "things of one seller": attic(titled=True),
     "things of one seller alone": attic(titled=True, others=False),
     "things of one seller as pages with headings": attic(titled=True, html=True),
     "two ads of one employer, no other known": employer(0),
-    "two ads of one employer, one other known": employer(1),
     "two ads of one employer, two others known": employer(2),
     "two ads of one employer, five others known": employer(5),
-    "two ads of one employer, the second one first, two others known": employer(2, swapped=True),
     "a name and the same with a word more": Story(
         items(A, *((f"{name} grinder", GRINDER.format(name)) for name in ("Brevo", "Brevo Mini")))
-    ),
-    "a name and the same with a word more, Spanish": Story(
-        items(A, *((f"Horno {name} | Hogar", OVEN.format(name)) for name in ("Lumbre", "Lumbre Plus")))
     ),
     "events with function words in their titles": Story(
         items(A, *((f"{act}, {day} | Lantern", LANTERN.format(act, day)) for act, day in ACTS))
     ),
-    "events with function words in their titles, French": Story(
-        items(A, *((f"{play}, {day} - La Grange", BARN.format(play, day)) for play, day in PLAYS))
-    ),
     "meetings under one title": Story(items(A, *(("Parish meeting", PARISH.format(*topic)) for topic in TOPICS))),
-    "meetings under one title, German": Story(
-        items(A, *(("Sitzung des Rates | Tannheim", COUNCIL.format(*matter)) for matter in MATTERS))
-    ),
     "long texts with two fifths of their own, on one host": ordinances(TWO_TOWNS, A, 2400),
     "long texts with two fifths of their own, on two hosts": ordinances(TWO_TOWNS, B, 2400),
     "long texts with two fifths of their own under one title, on one host": ordinances(ONE_TITLE, A, 2400),
