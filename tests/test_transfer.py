@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 from cli import refused, rows, succeeded, write
-from helpers import asking, built, hashes, link, named, names, signature, sketch, text
+from helpers import asking, built, hashes, link, named, names, signature, sketch
 from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk, put, wait_for
 
-from scrapy_neardup import Document
 from scrapy_neardup.facts import Kind, name_of, pack
 from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.hosts import Trial
@@ -109,19 +108,6 @@ def test_programs_that_round_integers_change_nothing(source: Place) -> None:
     rows = source.exported()
     assert any("hex" in str(row.get("target")) for row in rows)
     assert json.loads(json.dumps(rows), parse_int=lambda digits: int(float(digits))) == rows
-
-
-def test_decisions_stay_the_same(source: Place, copy: Place) -> None:
-    settings: dict[str, Any] = {"detectors": ["imatch", "simhash", "shingle", "feature_code"]}
-    with source.dedup(**settings) as dedup:
-        for seed in range(20):
-            dedup.claim(Document(f"{URL}{seed}", text(seed))).commit()
-    copy.load(source.exported())
-    with copy.dedup(**settings) as dedup:
-        for seed in range(20):
-            claim = dedup.claim(Document(f"http://n.example/{seed}", text(seed) + " one more"))
-            assert claim.verdict.duplicate_of == f"{URL}{seed}"
-        assert dedup.claim(Document("http://n.example/new", text(99))).verdict.status == "unique"
 
 
 def test_a_second_time_it_changes_nothing(source: Place, copy: Place) -> None:
@@ -371,84 +357,46 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({"type": "run", "key": "r"}, "a run without 'started'"),
         ({**RUN, "key": "../r"}, "'../r'"),
         ({**DOCUMENT, "key": ["r", 1]}, "its key is ['r', 1]; allowed is the id of a document or run"),
-        ({**DOCUMENT, "key": "r"}, "its key is 'r'"),
-        ({**DOCUMENT, "key": f"{ID}"}, "its key is"),
         ({**DOCUMENT, "key": True}, "its key is True"),
-        ({**DOCUMENT, "key": 1.0}, "its key is 1.0"),
-        ({**DOCUMENT, "key": None}, "its key is None"),
-        ({**DOCUMENT, "key": 0}, "its key is 0"),
         ({**DOCUMENT, "key": -5}, "its key is -5"),
         ({**DOCUMENT, "key": ID - 1}, "its key is"),
-        ({**DOCUMENT, "key": 2**63 + 1}, "its key is"),
         ({**DOCUMENT, "key": ID + 2**32}, "of a run that has no row"),
         ({**HOST, "key": "../r"}, "its key is '../r'"),
-        ({**HOST, "key": ID}, "its key is"),
         ({**DOCUMENT, "url": 5}, "its url is 5; allowed is str | None"),
-        ({**DOCUMENT, "title": 5}, "its title is 5; allowed is str"),
-        ({**DOCUMENT, "label": 5}, "its label is 5; allowed is str"),
-        ({**DOCUMENT, "record": "A" * 512}, "no document"),
         ({**DOCUMENT, "record": {"base64": "ä"}}, "no document"),
-        ({**DOCUMENT, "record": 5}, "no document"),
-        (with_record(b""), "no document"),
         (with_record(RECORD[:599]), "no document"),
         (with_record(RECORD[:-1]), f"its record has {len(RECORD) - 1} bytes; allowed are {len(RECORD)}"),
         (with_record(RECORD + b"A"), f"its record has {len(RECORD) + 1} bytes; allowed are {len(RECORD)}"),
         (changed(12, 17), "more figures than a sample has"),
         (changed(14, 255), "allowed are"),
-        (changed(15, 3), "allowed are"),
-        (changed(19, 255), "allowed are"),
         (changed(len(RECORD) - 25, 1), "no document"),
         (changed(len(RECORD) - 23, 255), "ends within the fingerprints of a detector"),
-        (changed(len(RECORD) - 19, 255), "no document"),
         (with_record(encode({}, sketch(1), 0, FACTS[:-1])), f"its facts have {len(FACTS) - 1} bytes; allowed is"),
         ({key: value for key, value in DOCUMENT.items() if key != "record"}, "a document without 'record'"),
         ({**DOCUMENT, "first_seen": -1.0}, "its first_seen is -1.0; allowed is float"),
-        ({**VISIT, "seen": "x"}, "its seen is 'x'; allowed is float"),
         ({**VISIT, "seen": math.nan}, "its seen is nan; allowed is float"),
-        ({**VISIT, "evidence": ["a"]}, "no visit"),
         ({**VISIT, "evidence": [EVIDENCE[0], "3", *EVIDENCE[2:]]}, "its evidence is"),
-        ({**VISIT, "evidence": [*EVIDENCE[:2], "x", *EVIDENCE[3:]]}, "its evidence is"),
-        ({**VISIT, "evidence": [*EVIDENCE[:2], math.nan, *EVIDENCE[3:]]}, "its evidence is"),
-        ({**VISIT, "evidence": [*EVIDENCE[:3], -0.1, *EVIDENCE[4:]]}, "its evidence is"),
         ({**VISIT, "evidence": [*EVIDENCE[:4], math.inf, None]}, "its evidence is"),
-        ({**VISIT, "seen": -1.0}, "its seen is -1.0; allowed is float"),
         ({**VISIT, "size": 2**64}, "its size is"),
-        ({**VISIT, "key": "r"}, "its key is 'r'"),
-        ({**VISIT, "key": 2**62}, "its key is"),
         ({**VISIT, "key": visit_key("http://other.example/")}, "its key is not the hash of its URL or name"),
         ({**VISIT, "name": "item 1: a"}, "its key is not the hash of its URL or name"),
         ({**VISIT, "at": "r"}, "'r'; allowed is the id of a document"),
-        ({**VISIT, "at": 0}, "0; allowed is the id of a document"),
-        ({**VISIT, "at": -7}, "-7; allowed is the id of a document"),
         ({**VISIT, "before": 7}, "no visit"),
         ({**VISIT, "before": [ID, -5]}, "its before is"),
-        ({**VISIT, "target": "r"}, "'r'; allowed is the id of a document"),
         ({**VISIT, "target": -5}, "-5; allowed is the id of a document"),
         ({**VISIT, "url": None}, "its url is None; allowed is str"),
-        ({**VISIT, "is_copy": 1}, "its is_copy is 1; allowed is bool"),
         ({**HOST, "trials": [[["a"]]]}, "no host"),
         (trial(0, ["a"]), "its trials is"),
-        (trial(8, True), "its trials is"),
         (trial(4, 9), "no host: 9"),
-        (trial(5, 2**64), "its trials is"),
         ({"type": "host", "key": f"{ID:016x}", "trials": []}, "a host without 'met'"),
         ({**HOST, "met": {"a": 1e18}}, "its met is {'a': 1e+18}; allowed is dict[str, float]"),
-        ({**HOST, "met": [5]}, "no host"),
-        ({**HOST, "counters": [["a.example", 5]]}, "no host"),
         ({**HOST, "counters": [["a.example", -5, True]]}, "its counters is"),
-        ({**HOST, "counters": [[5, 5, True]]}, "its counters is"),
-        ({**HOST, "counters": [["a.example", 5, 1]]}, "its counters is"),
         ({**RUN, "started": math.inf}, "its started is inf; allowed is float"),
-        ({**RUN, "started": "x"}, "its started is 'x'"),
-        ({**RUN, "closed": -math.inf}, "its closed is -inf; allowed is float | None"),
         ({**RUN, "sealed": -1}, "its sealed is -1"),
-        ({**RUN, "sealed": None}, "no run"),
         ({**RUN, "sealed": 2**36}, "too many rows for a run"),
         ({**RUN, "forgotten": [[0, 2**60]]}, "too many rows for a run"),
-        ({**RUN, "forgotten": [[0]]}, "no run"),
         ({**RUN, "paused": 1e18}, "its paused is 1e+18"),
         ({**RUN, "stats": {"documents": "many"}}, "its stats is {'documents': 'many'}"),
-        ({**RUN, "stats": 7}, "its stats is 7"),
         ({**RUN, "fields": [7]}, "its fields is [7]"),
     ],
 )
