@@ -2,37 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import attrs
 import scrapy
+from item_kinds import kinds
 from itemloaders import ItemLoader
-from pydantic import BaseModel
-
-
-@dataclass
-class DataclassEvent:
-    title: str = ""
-    date: str = ""
-    location: str | None = None
-    description: str = ""
-
-
-@attrs.define
-class AttrsEvent:
-    title: str = ""
-    date: str = ""
-    location: str | None = None
-    description: str = ""
-
-
-class PydanticEvent(BaseModel):
-    title: str = ""
-    date: str = ""
-    location: str | None = None
-    description: str = ""
 
 
 def loaded(**values: Any) -> dict[str, list[Any]]:
@@ -44,13 +18,7 @@ def loaded(**values: Any) -> dict[str, list[Any]]:
     return item
 
 
-EVENTS: dict[str, Callable[..., Any]] = {
-    "dict": dict,
-    "dataclass": DataclassEvent,
-    "attrs": AttrsEvent,
-    "pydantic": PydanticEvent,
-    "loader": loaded,
-}
+EVENTS = {**kinds("title", "date", "location", "description"), "loader": loaded}
 
 
 class EventSpider(scrapy.Spider):

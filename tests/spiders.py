@@ -6,15 +6,14 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-import attrs
 import scrapy
-from pydantic import BaseModel
+from item_kinds import kinds
 from record_spiders import EventSpider, OtherEventSpider  # noqa: F401 - found here by their names
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
@@ -26,47 +25,13 @@ from scrapy_neardup.crawl.workers import pause
 from scrapy_neardup.detectors import Exact
 
 
-@dataclass
-class DataclassItem:
-    url: str = ""
-    title: str = ""
-    text: str = ""
-    neardup: dict[str, Any] = field(default_factory=dict)
-
-
-@attrs.define
-class AttrsItem:
-    url: str = ""
-    title: str = ""
-    text: str = ""
-
-
-class PydanticItem(BaseModel):
-    url: str = ""
-    title: str = ""
-    text: str = ""
-
-
-class ScrapyItem(scrapy.Item):
-    url = scrapy.Field()
-    title = scrapy.Field()
-    text = scrapy.Field()
-
-
 class SerializedItem(scrapy.Item):
     url = scrapy.Field()
     title = scrapy.Field(serializer=lambda title: f"<{title.upper()}>")
     text = scrapy.Field()
 
 
-KINDS = {
-    "dict": dict,
-    "dataclass": DataclassItem,
-    "attrs": AttrsItem,
-    "pydantic": PydanticItem,
-    "item": ScrapyItem,
-    "serialized": SerializedItem,
-}
+KINDS = {**kinds("url", "title", "text"), "serialized": SerializedItem}
 
 
 class ListSpider(scrapy.Spider):

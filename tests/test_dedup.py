@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -330,28 +329,6 @@ def test_url_that_gives_something_of_its_own_is_no_mirror(dedup: Deduplicator) -
     assert not known(dedup, B).is_copy
     committed(dedup, B, 1)
     assert not known(dedup, B).is_copy
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        lambda dedup: dedup.keep_fetching(Document(B, "")),  # its content is held nowhere
-        lambda dedup: claim(dedup, B).withdraw(),  # its item was not stored
-    ],
-    ids=["elsewhere", "withdrawn"],
-)
-def test_mirror_that_fails_is_fetched_from_then_on(dedup: Deduplicator, end: Callable[[Deduplicator], None]) -> None:
-    committed(dedup, A)
-    committed(dedup, B)
-    end(dedup)
-    assert (known(dedup, B).signature, known(dedup, B).is_copy) == (None, False)
-
-
-def test_keep_fetching_leaves_what_is_no_mirror(dedup: Deduplicator) -> None:
-    made = committed(dedup, A)
-    dedup.keep_fetching(Document(A, "", aliases=(C,)))
-    assert known(dedup, A).signature is made.signature
-    assert dedup.store.resolve(C) is None
 
 
 def test_loose_urls_are_known_but_not_firm(dedup: Deduplicator) -> None:

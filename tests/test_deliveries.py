@@ -64,33 +64,6 @@ def test_documents_are_told_apart_and_known_again_by_the_next_process(place: Pla
         }  # fmt: skip
 
 
-def test_what_a_run_gave_before_it_was_killed_is_to_come_again(tmp_path: Path) -> None:
-    path, first, second = str(tmp_path / "store.sqlite"), text(1), text(2)
-
-    def given(dedup: Deduplicator, url: str, of: str) -> bool:
-        claim = dedup.claim(Document(url, of))
-        claim.commit()
-        return dedup.deliveries.is_delivered((claim.match or claim).signature)
-
-    with Deduplicator.open(path) as dedup:
-        dedup.claim(Document("http://a.example/1", first)).commit()
-        dedup.claim(Document("http://a.example/2", second)).commit()
-    with Deduplicator.open(path, run="job") as dedup:
-        assert given(dedup, "http://a.example/1", first)
-    killed = Deduplicator.open(path, run="job")
-    assert given(killed, "http://a.example/2", second)
-    killed.flush()
-    killed.store.backend.close()
-    with Deduplicator.open(path, run="job") as dedup:
-        one, two = (dedup.store.resolve(f"http://a.example/{n}") for n in (1, 2))
-        assert one
-        assert two
-        assert one.signature
-        assert two.signature
-        assert dedup.deliveries.is_delivered(one.signature)
-        assert not dedup.deliveries.is_delivered(two.signature)
-
-
 def test_what_another_process_wrote_of_the_url_since_the_claim_is_given_too(tmp_path: Path) -> None:
     document, path = Document(OWN, text(1)), tmp_path / "store.sqlite"
     with Deduplicator.open(path) as first:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 from uuid import UUID
 
-import attrs
 import numpy as np
 import pytest
-import scrapy
 from helpers import text
-from pydantic import BaseModel
+from item_kinds import kinds
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.document import Tree
@@ -38,30 +35,7 @@ BODY, OTHER = text(1, 30), text(2, 30)
 URL = "http://a.example/1"
 
 
-class ScrapyItem(scrapy.Item):
-    url = scrapy.Field()
-    title = scrapy.Field()
-    body = scrapy.Field()
-
-
-@dataclass
-class DataclassItem:
-    url: str = ""
-    title: str = ""
-    body: Any = None
-
-
-@attrs.define
-class AttrsItem:
-    url: str = ""
-    title: str = ""
-    body: Any = None
-
-
-class PydanticItem(BaseModel):
-    url: str = ""
-    title: str = ""
-    body: Any = None
+KINDS = kinds("url", "title", "body")
 
 
 class Size(Enum):
@@ -90,7 +64,7 @@ def text_of(item: dict[str, Any], **settings: Any) -> str | None:
     return document.text if document else None
 
 
-@pytest.mark.parametrize("make", [dict, ScrapyItem, DataclassItem, AttrsItem, PydanticItem])
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_every_kind_of_item(make: Callable[..., Any]) -> None:
     document = read(make(url=URL, title="Boats", body=BODY), size=99)
     assert (document.url, document.title, document.text, document.size) == (URL, "Boats", BODY, 99)
@@ -142,7 +116,7 @@ def test_a_link_is_never_text(link: str) -> None:
 def test_text_in_nested_values_is_found() -> None:
     assert text_of({"job": {"description": BODY, "place": {"town": "Ulm"}}}) == BODY
     assert text_of({"graph": [{"@type": "Person", "name": "Ann"}, {"articleBody": BODY}]}) == BODY
-    assert text_of({"job": DataclassItem(body=BODY)}) == BODY
+    assert text_of({"job": KINDS["dataclass"](body=BODY)}) == BODY
     assert text_of({"body": {"text": "nested"}}) == "nested"
 
 
@@ -446,7 +420,7 @@ def test_any_other_time_is_a_fact_of_its_own(then: object) -> None:
     assert len({document.facts for document in documents if document}) == 2
 
 
-@pytest.mark.parametrize("make", [ScrapyItem, DataclassItem, AttrsItem, PydanticItem])
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_facts_of_every_kind_of_item(make: Callable[..., Any]) -> None:
     fields = {"title": "Boot", "body": {"text": BODY, "sku": "1"}}
     assert facts(make(**fields)) == facts(fields) != b""

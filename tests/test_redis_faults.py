@@ -70,20 +70,6 @@ def durable() -> Iterator[Server]:
     started.close()
 
 
-def test_restart_of_a_server_that_keeps_all(durable: Server, caplog: pytest.LogCaptureFixture) -> None:
-    with Deduplicator.open(durable.address) as dedup, Deduplicator.open(durable.address) as other:
-        keep(dedup, 1, 2)
-        pending = dedup.claim(document(3))
-        restart(durable)
-        reached(dedup)
-        pending.commit()
-        assert keep(dedup, 4, 2) == ["unique", "revisit"]
-        reached(other)
-        assert keep(other, 1, 2, 3, 4, site="b") == 4 * ["duplicate"]
-    assert held(durable) == urls(1, 2, 3, 4)
-    assert not caplog.records
-
-
 def test_restart_of_a_server_that_lost_all(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     with Deduplicator.open(server.address) as dedup, Deduplicator.open(server.address) as other:
         keep(dedup, 1, 2)

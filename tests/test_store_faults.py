@@ -379,16 +379,3 @@ def test_lock_that_lasts_too_long_is_an_error_and_what_it_held_up_is_written(
         other.communicate("\n")
         commit(dedup, 2)
     assert urls(path) == expected(0, 1, 2)
-
-
-def test_close_does_not_wait_for_a_lock_for_ever(path: str, lock: Callable[[], subprocess.Popen[str]]) -> None:
-    dedup = opened(path)
-    commit(dedup, 0)
-    other = lock()
-    with pytest.raises(StoreError, match="another process"):
-        dedup.close()
-    with pytest.raises(StoreError, match="another process"):
-        opened(path)
-    other.communicate("\n")
-    fill(path, 1)
-    assert urls(path) == expected(1)

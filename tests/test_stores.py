@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import helpers
 import pytest
-from helpers import asking, built, detectors, hashes, link, named, names, signature
+from helpers import asking, built, detectors, link, names, signature
 from store_kinds import KINDS, Place, commit, held, numbered
 
 from scrapy_neardup.detectors import Exact
-from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Selection, Store, StoreError, open_store
 from scrapy_neardup.store import store as store_module
 from scrapy_neardup.store.backend import MemoryBackend
@@ -103,41 +101,6 @@ def test_address_chooses_the_store(place: Place) -> None:
 
 
 # Stores that outlive their process
-
-
-def test_everything_survives_reopening(place: Place) -> None:
-    sketch = helpers.sketch(77, hashes(60, seed=1), figures=[3, 9])
-    a = built(
-        "http://site.example/\udc80a", {"exact": (2**64 - 1,), "simhash": (3,)}, sketch, 1234.5,
-        title="Boats \udc80 – 船", facts=named("boat"), label="place \udc80 船",
-    )  # fmt: skip
-    nameless = built(None, {"exact": (8,), "simhash": ()}, sketch, 6.0)
-    mirror = link("http://m.example/a?x=1", a, is_copy=True, seen=99.5, size=4321)
-    mirror.evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
-    with place.opened() as store:
-        for each in (a, nameless):
-            store.add(each)
-            store.commit(each)
-        for recorded in (link(a.url or "", a, size=0), mirror, link("http://m.example/list", None)):
-            store.record(recorded)
-        run = store.run
-    with place.opened() as store:
-        first, second = store.signatures()
-        assert (first.url, first.fingerprints, first.sketch, first.first_seen) == (
-            a.url, a.fingerprints, a.sketch, a.first_seen,
-        )  # fmt: skip
-        told = [(each.title, each.facts, each.label) for each in (first, second)]
-        assert told == [(a.title, a.facts, a.label), ("", b"", "")]
-        assert (store.run_of(first), first.copy_count) == (run, 1)
-        assert (second.url, second.fingerprints["exact"]) == (None, (8,))
-        other, own = store.visits(first)
-        assert (own.url, own.is_copy, own.evidence) == (a.url, False, None)
-        assert (other.url, other.is_copy, other.seen, other.size) == ("http://m.example/a?x=1", True, 99.5, 4321)
-        assert other.evidence == mirror.evidence
-        nowhere = store.resolve("http://m.example/list")
-        assert nowhere is not None
-        assert nowhere.signature is None
-        assert [(name, s.url) for name, s in store.find(a)] == [("exact", a.url), ("simhash", a.url)]
 
 
 def test_namespaces_are_apart(place: Place) -> None:

@@ -1,0 +1,23 @@
+"""Items of every kind that Scrapy knows, for spiders and tests alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import make_dataclass
+from typing import Any
+
+import attrs
+import scrapy
+from pydantic import create_model
+
+
+def kinds(*fields: str) -> dict[str, Callable[..., Any]]:
+    """Return a type for each kind of item, by its name; a field that is not given is an empty string."""
+    pydantic: Any = dict.fromkeys(fields, (Any, ""))
+    return {
+        "dict": dict,
+        "dataclass": make_dataclass("DataclassItem", [(name, Any, "") for name in fields]),
+        "attrs": attrs.make_class("AttrsItem", {name: attrs.field(default="") for name in fields}),
+        "pydantic": create_model("PydanticItem", **pydantic),
+        "item": type("ScrapyItem", (scrapy.Item,), {name: scrapy.Field() for name in fields}),
+    }
