@@ -371,23 +371,6 @@ class FailEverySecond(DropEverySecond):
             raise RuntimeError("every second") from None
 
 
-class AddItem:
-    """Has another item go through all pipelines within each of those from pages, and waits for it."""
-
-    def __init__(self, crawler) -> None:
-        self.crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler):
-        return cls(crawler)
-
-    async def process_item(self, item):
-        if "url" in item:
-            added = {"text": " ".join(reversed(item["text"].split()))}
-            await self.crawler.engine.scraper.start_itemproc_async(added, response=None)
-        return item
-
-
 class AddOddValue:
     """Gives one copy a value that JSON does not know."""
 
