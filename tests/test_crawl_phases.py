@@ -72,15 +72,6 @@ def test_of_many_items_of_one_page_just_the_lost_ones_are_withdrawn(crawl, a):
     assert (len(second.items), second.count("revisits")) == (4, 4)
 
 
-@pytest.mark.slow
-def test_an_item_that_waits_for_another_one_is_settled_like_any(crawl, a, b):
-    urls = put_articles(a, 2) + put_articles(b, 2, "b")
-    first = crawl("ListSpider", pipelines("AddItem"), urls=urls)
-    assert (len(first.items), first.count("unique"), first.count("duplicates")) == (4, 4, 2)
-    second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls)
-    assert (second.items, second.count("revisits"), second.count("requests/skipped")) == ([], 2, 2)
-
-
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_twin_waits_for_what_becomes_of_the_first(crawl, a, b, lost):
     urls = put_articles(a, 1) + put_articles(b, 1, "b")
