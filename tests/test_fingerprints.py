@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from helpers import hashes, sketch, words
 
-from scrapy_neardup import native
 from scrapy_neardup.detectors import Exact, IMatch, Shingle, SimHash
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import (
@@ -38,18 +37,6 @@ from scrapy_neardup.items import item_document
 from scrapy_neardup.settings import Config
 
 MASK = 2**64 - 1
-
-
-@pytest.fixture(params=["compiled", "python"])
-def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a test with the compiled part and without it; test_native.py compares the two."""
-    if request.param == "python":
-        monkeypatch.setattr(native, "compiled", None)
-    elif native.compiled is None:
-        pytest.skip("the compiled part was not built")
-
-
-both = pytest.mark.usefixtures("twin")
 
 
 def array(*values: int) -> np.ndarray:
@@ -99,7 +86,6 @@ def test_text_shorter_than_a_shingle_is_one_shingle() -> None:
 # SimHash
 
 
-@both
 @pytest.mark.parametrize(
     ("features", "expected"),
     [
@@ -217,7 +203,6 @@ def with_codes(*codes: int) -> Sketch:
     return Sketch(100, 100, 0, bytes(codes).ljust(BINS, b"\0"), b"")
 
 
-@both
 def test_resemblance_by_hand() -> None:
     # Li, König 2010, section 2, with c = 1/255. Of six bins five are full in either; four in both, of which three are
     # equal and one differs: (3 − 1 · 1/255 / (254/255)) / 5 = (3 − 1/254) / 5.
@@ -364,7 +349,6 @@ RECORD = {
 }  # fmt: skip
 
 
-@both
 def test_golden_record() -> None:
     """Its facts and the fingerprint of the whole record are stored too."""
     document = item_document(RECORD, Config())
@@ -383,7 +367,6 @@ def test_golden_schemes() -> None:
     assert builtin().id == "53772140b0ad8282"
 
 
-@both
 @pytest.mark.parametrize(("language", "text"), [("english", ENGLISH), ("chinese", CHINESE)], ids=["english", "chinese"])
 def test_golden_values(language: str, text: str) -> None:
     assert values(text) == golden(language)
