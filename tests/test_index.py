@@ -27,13 +27,6 @@ CENTRES = [0, 2**64 - 1, 0x0123_4567_89AB_CDEF]
 is_built = pytest.mark.skipif(not native.compiled, reason="there is no compiler")
 
 
-@pytest.fixture(params=[pytest.param("compiled", marks=is_built), "not"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "not":
-        monkeypatch.setattr(native, "compiled", None)
-    return str(request.param)
-
-
 class Model:
     """All rows in a list, the oldest first, which is tried from end to end."""
 
@@ -158,7 +151,7 @@ def test_merged_levels_are_the_level_of_all_rows(parts: list[list[Any]], step: i
 
 
 @pytest.mark.parametrize("distance", some(range(16), 0, 3, 10, 15))
-def test_near_finds_what_trying_all_finds(way: str, distance: int) -> None:
+def test_near_finds_what_trying_all_finds(distance: int) -> None:
     rng = random.Random(distance)
     values = [rng.getrandbits(64) for _ in range(150)]
     queries = values[:12]
@@ -186,7 +179,7 @@ def near(index: RowIndex, value: int, distance: int, most: int = 10**6) -> dict[
     return places.near
 
 
-def test_blocks_by_hand(way: str) -> None:
+def test_blocks_by_hand() -> None:
     """Manku et al. 2007, section 3: three bits lie in three of the four blocks at most, so one block is equal.
 
     Beyond, some block of 16 bits differs in a quarter of them or fewer: of four bits in one, of eight in two.
@@ -197,7 +190,7 @@ def test_blocks_by_hand(way: str) -> None:
         assert near(index, value, distance) == found
 
 
-def test_of_a_crowd_the_nearest_and_newest_are_looked_at(way: str) -> None:
+def test_of_a_crowd_the_nearest_and_newest_are_looked_at() -> None:
     """More of one block than are looked at: those whose next bits are equal come first."""
     crowd = 2 * row_index.CROWD
     index = index_of([0xFFFF << 31] * crowd + [0] * crowd + [1] * 3)
