@@ -7,14 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from helpers import asking, built, detectors, link, names, signature, sketch
+from helpers import asking, built, link, names, signature, sketch
 from redis_faults import Killed, killed_after
-from redis_server import free_port
 from store_inputs import Keys
 from store_kinds import ROOT, Place, commit, fill_numbered, held, on_disk, on_server
 from tiers import slow
 
-from scrapy_neardup.store import Selection, Store, StoreError, named, open_store, runs
+from scrapy_neardup.store import Selection, Store, StoreError, named, runs
 from scrapy_neardup.store.server import Server
 
 
@@ -196,15 +195,6 @@ def test_document_of_very_many_urls_goes_with_all_of_them(place: Place) -> None:
 
 
 # The server
-
-
-def test_server_that_is_not_there() -> None:
-    address = f"redis://user:secret@127.0.0.1:{free_port()}"
-    with pytest.raises(StoreError) as caught:
-        open_store(address, detectors())
-    assert "user:***@127.0.0.1" in str(caught.value)
-    assert "secret" not in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
