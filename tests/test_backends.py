@@ -131,9 +131,6 @@ def claim(backend: Backend, entry: Entry) -> Found:
     return backend.find([question], [entry])[0]
 
 
-# Rows
-
-
 # Finding
 
 
@@ -224,12 +221,6 @@ def test_key_and_simhash_at_their_limits(place: Place) -> None:
     backend.write([entry])
     assert [found_by(backend, key) for key in (0, most, 1 << 44, 1 << 60)] == [[entry.key]] * 3 + [[]]
     assert near(backend, most, 0) == [entry.key]
-
-
-# Written again
-
-
-# Pending
 
 
 # Runs, news, all of it
