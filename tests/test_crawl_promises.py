@@ -181,6 +181,3 @@ def test_after_an_outage_copies_are_skipped_again(life, a, b, starts):
         before = len(b.requests)
         life.day(range(5), starts)
     assert b.asked(since=before) == ["/"]
-
-
-# A cache
