@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -155,13 +153,6 @@ def test_contracts_are_checked_on_the_page(project: Project, b: Site) -> None:
     assert made.returncode == 0, made.stderr
     assert "Ran 1 contract" in made.stderr
     assert b.asked() == ["/0.html"]
-
-
-@pytest.mark.slow
-def test_a_look_in_a_fresh_interpreter(egg: Project) -> None:
-    command = [sys.executable, "-m", "scrapy", "fetch", "--nolog", egg.copy]
-    out = subprocess.run(command, cwd=egg.folder, env={**environment(), **egg.env}, capture_output=True, check=True)
-    assert article(0)[:50].encode() in out.stdout
 
 
 # Where nothing tells the folder of the project
