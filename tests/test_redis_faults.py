@@ -52,9 +52,6 @@ def test_what_may_not_be_done_twice_is_not(server: Server, proxy: TcpProxy) -> N
         assert [len(store.session.load(row).trials) for row in store.backend.scan("host")] == [1]
 
 
-# Hung, cut off
-
-
 # Restarted
 
 
