@@ -21,7 +21,6 @@ from scrapy_neardup.store.server import Server as Namespace
 from scrapy_neardup.store.server import code
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "3"))
-WORKERS = 3
 
 
 def publish(a: Site, b: Site, pages: int) -> list[str]:
