@@ -135,6 +135,15 @@ def test_each_further_digest_lacks_the_terms_that_its_lexicon_lacks() -> None:
         assert 15 < len(kept) < 38  # 11 of 16 terms, on the average
 
 
+@pytest.mark.parametrize("lexicons", [0, 1, 10])
+def test_number_of_imatch_digests(lexicons: int) -> None:
+    terms = hash_tokens(words(40, seed=4))
+    digests = imatch(terms, lexicons)
+    assert len(set(digests)) == len(digests) == 1 + lexicons
+    assert imatch(terms[::-1], lexicons) == digests
+    assert imatch(terms[:0], lexicons) == ()
+
+
 LEXICON = Lexicon(frozenset(f"term{n}" for n in range(40)))
 
 
