@@ -87,6 +87,7 @@ def values_of(text: str, facts: bytes = b"fact", layout: int = 2**64 - 1) -> tup
 @example("\ud800 \0 a\0b")
 @example("a" * 200)
 @example("Ａ１ Ⅷ ½ ²")
+@example(" ".join(f"word{n}" for n in range(60)))  # enough terms for I-Match
 def test_any_text(text: str) -> None:
     assert_equal(values_of, text)
 
