@@ -91,7 +91,7 @@ def test_one_of_the_template_is_told_apart_by_what_only_the_text_shows(tmp_path:
 # What fails
 
 DETECTOR = """
-import os, pathlib, threading
+import os, pathlib
 from scrapy_neardup.row_index import Equal
 
 class Odd:
@@ -104,8 +104,6 @@ class Odd:
             return ("one",)
         if document.text.startswith("die"):
             os._exit(1)
-        if document.text.startswith("print"):
-            print("printed")
         return ()
 
     def index(self):
@@ -118,10 +116,6 @@ class Counted(Odd):
 def begun():
     pathlib.Path(f"process-{os.getpid()}").touch()
     return Counted()
-
-class Locked(Odd):
-    def __init__(self):
-        self.lock = threading.Lock()
 """
 
 
