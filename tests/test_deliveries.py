@@ -30,6 +30,14 @@ class Day:
         self.store.record(link(url, held or self.held, seen=seen, is_copy=is_copy))
 
 
+def test_the_own_url_of_a_document_tells() -> None:
+    day = Day()
+    assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (False, 0)
+    for seen in (BEFORE, START):
+        day.gives(OWN, seen)
+        assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (seen == START, seen)
+
+
 def test_what_came_in_this_run_was_given_whatever_its_url_gives_now() -> None:
     for first_seen, given in ((LATER, True), (BEFORE, False)):
         day = Day()
