@@ -13,6 +13,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import msgpack
@@ -153,8 +154,11 @@ class Bomb:
         return os.mkdir, (str(self.trace),)
 
 
-def test_pickles_in_an_index_are_never_executed(whole: Path, tmp_path: Path, table: bytes) -> None:
+def test_pickles_in_rows_and_in_an_index_are_never_executed(whole: Path, tmp_path: Path, table: bytes) -> None:
     bomb = pickle.dumps(Bomb(tmp_path / "executed"))
+    keys: list[Key] = [1, visit_key("http://a.example/"), f"run/{1:016x}", f"host/{1:016x}", MADE]
+    for key in keys:
+        refuses_or_reads(partial(load, key), with_checksum(key, bomb))
     folder = shutil.copytree(whole, tmp_path / "store")
     for data in (bomb, table[:32] + bomb, table[:-99] + bomb):
         read_both(tmp_path / "x.idx", data)
