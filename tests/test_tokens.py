@@ -1,4 +1,4 @@
-"""Text to tokens, script by script; the same ones whichever segmenter of Chinese is installed."""
+"""Text to tokens, script by script."""
 
 from __future__ import annotations
 
