@@ -28,8 +28,6 @@ class Heavy:
     heavy = True
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        if document.text.startswith("fail"):
-            raise OddError("no fingerprint", "of this text")
         if document.text.startswith("die"):
             os._exit(1)
         if document.text.startswith("once"):
@@ -38,13 +36,6 @@ class Heavy:
 
     def index(self) -> Equal:
         return Equal()
-
-
-class OddError(Exception):
-    """Can't be sent from one process to another."""
-
-    def __init__(self, one: str, other: str) -> None:
-        super().__init__(f"{one} {other}")
 
 
 def once(file: Path) -> None:
