@@ -85,9 +85,6 @@ def made(name: str) -> Segmenter:
     return segmenter()
 
 
-each = pytest.mark.parametrize("name", ["compiled", "jieba"])
-
-
 def words_of(name: str, run: str) -> list[str]:
     return word_lines(made(name)(run.encode())).decode().split("\n")
 
@@ -111,7 +108,7 @@ def test_a_run_is_cut_as_jieba_cuts_it(name: str, examples: int) -> None:
     try_one()
 
 
-@each
+@pytest.mark.parametrize("name", ["compiled", *slow("jieba")])
 @pytest.mark.parametrize("step", [20, *slow(1)])
 def test_each_character_and_each_word_of_the_dictionary(name: str, step: int) -> None:
     source = random.Random(5)
