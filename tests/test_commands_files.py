@@ -114,7 +114,7 @@ def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path)
         job.take(rows, made)
     assert job.documents == 100
     assert alive() >= before + 100
-    del job._dedup, dedup, rows, made
+    del job.dedup, dedup, rows, made
     gc.collect()
     assert alive() == before
     assert job.summary().startswith("100 rows, 100 kept")
