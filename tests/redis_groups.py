@@ -8,7 +8,7 @@ import ipaddress
 import ssl
 import subprocess
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from helpers import until
+from redis.crc import key_slot
 from redis_server import BINARY, Server, free_port
 
 SLOTS = 16384
@@ -94,6 +95,29 @@ class Cluster:
     def _is_whole(self, port: int) -> bool:
         said = str(asked(port, "CLUSTER", "INFO"))
         return "cluster_state:ok" in said and "cluster_known_nodes:3" in said
+
+    def owner(self, key: str) -> int:
+        """Return which node has a key."""
+        return key_slot(key.encode()) * 3 // SLOTS
+
+    def move(self, key: str, meanwhile: Callable[[], None]) -> int:
+        """Move the slot of a key to the next node; call `meanwhile` halfway. Return the node."""
+        slot, source = key_slot(key.encode()), self.owner(key)
+        target = (source + 1) % 3
+        ids = [asked(port, "CLUSTER", "MYID").decode() for port in self.ports]
+        asked(self.ports[target], "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source])
+        asked(self.ports[source], "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[target])
+        names = asked(self.ports[source], "CLUSTER", "GETKEYSINSLOT", slot, 1_000_000)
+        half = len(names) // 2
+        self._migrate(source, target, names[:half])
+        meanwhile()
+        self._migrate(source, target, asked(self.ports[source], "CLUSTER", "GETKEYSINSLOT", slot, 1_000_000))
+        for port in (self.ports[target], self.ports[source]):
+            asked(port, "CLUSTER", "SETSLOT", slot, "NODE", ids[target])
+        return target
+
+    def _migrate(self, source: int, target: int, names: list[bytes]) -> None:
+        asked(self.ports[source], "MIGRATE", "127.0.0.1", self.ports[target], "", 0, 5000, "KEYS", *names)
 
 
 def certificate(folder: Path) -> tuple[str, str]:

@@ -14,7 +14,9 @@ from urllib.request import urlopen
 
 import scrapy
 from item_kinds import kinds
+from pydispatch import dispatcher
 from record_spiders import EventSpider, OtherEventSpider  # noqa: F401 - found here by their names
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.request import fingerprint
@@ -371,11 +373,47 @@ class FailEverySecond(DropEverySecond):
             raise RuntimeError("every second") from None
 
 
+class AddItem:
+    """Has another item go through all pipelines within each of those from pages, and waits for it."""
+
+    def __init__(self, crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler)
+
+    async def process_item(self, item):
+        if "url" in item:
+            added = {"text": " ".join(reversed(item["text"].split()))}
+            await self.crawler.engine.scraper.start_itemproc_async(added, response=None)
+        return item
+
+
 class AddOddValue:
     """Gives one copy a value that JSON does not know."""
 
     def process_item(self, item):
         return {**item, "odd": object()} if "127.0.0.2" in item["url"] and "/1.html" in item["url"] else item
+
+
+class CountFeeds:
+    """Counts the signals of feeds that are closed."""
+
+    def __init__(self, crawler) -> None:
+        self.stats = crawler.stats
+        crawler.signals.connect(self.slot_closed, signal=scrapy.signals.feed_slot_closed)
+        crawler.signals.connect(self.exporter_closed, signal=scrapy.signals.feed_exporter_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler)
+
+    def slot_closed(self):
+        self.stats.inc_value("test/slots_closed")
+
+    def exporter_closed(self):
+        self.stats.inc_value("test/exporters_closed")
 
 
 class ReplaceItem:
@@ -409,6 +447,14 @@ class ProcessorInTasks(ItemPipelineManager):
         return await asyncio.create_task(super().process_item_async(item))
 
 
+class OwnHandler(HTTP11DownloadHandler):
+    """Counts downloads."""
+
+    async def download_request(self, request):
+        self.crawler.stats.inc_value("test/downloaded")
+        return await super().download_request(request)
+
+
 class Pool:
     """Opens something at the first item that lives as long as the crawl, as a pool of connections does."""
 
@@ -418,6 +464,19 @@ class Pool:
     async def process_item(self, item):
         self.task = self.task or asyncio.create_task(asyncio.Event().wait())
         return item
+
+
+class AnySignal:
+    """Listens to all signals, as a logger of signals does."""
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        made = cls()
+        crawler.signals.connect(made.hear, signal=dispatcher.Any)
+        return made
+
+    def hear(self, **_):
+        return None
 
 
 async def _until(true: Callable[[], bool]) -> None:
@@ -451,6 +510,18 @@ class Choosy(Failing):
 
     def fingerprints(self, document):
         return super().fingerprints(document) if "impossible" in document.text else ()
+
+
+class NotHere(Exact):
+    """A detector that refuses to work in the process which crawls."""
+
+    name = "not_here"
+    heavy = True
+
+    def fingerprints(self, document):
+        if os.environ["NEARDUP_TEST_CRAWL"] == str(os.getpid()):
+            raise AssertionError("asked in the process that crawls")
+        return super().fingerprints(document)
 
 
 class Patient(ListSpider):

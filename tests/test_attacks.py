@@ -171,3 +171,19 @@ def test_no_host_that_comes_later_hides_pages_of_an_innocent_one(crawl, a, b, sh
         result = crawl("OneAfterAnother", settings, urls=innocent)
         assert len(a.asked(since=before)) == len(ALL)
         assert settings.get("NEARDUP_REVISIT") or sorted(result.urls) == sorted(innocent)
+
+
+@pytest.mark.slow
+def test_who_came_first_hides_new_pages_only_until_a_recheck(crawl, a, b):
+    """What is not promised, and what limits it: a copycat of a whole site that is crawled before the site."""
+    for number in ALL:
+        a.pages[f"/{number}.html"], b.pages[f"/{number}.html"] = (Page(html(article(number), kind)) for kind in "ab")
+    innocent, evil = ([f"{site.url}/{number}.html" for number in ALL] for site in (a, b))
+    known, hidden = len(ENOUGH), innocent[len(ENOUGH) :]
+    crawl("OneAfterAnother", urls=[*evil[:known], *innocent[:known]])
+    for number in ALL[known:]:
+        b.pages[f"/{number}.html"] = Page(html(article(number + 100), "b"))
+    crawl(urls=evil[known:])
+    assert crawl(urls=[*evil, *hidden], settings={"NEARDUP_REVISIT": "skip"}).urls == []
+    assert crawl("OneAfterAnother", {"NEARDUP_RECHECK": 1}, urls=hidden).count("mirror_hosts/dropped") == 1
+    assert sorted(crawl(urls=hidden).urls) == hidden

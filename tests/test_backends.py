@@ -202,6 +202,16 @@ def test_near_simhashes(place: Place, distance: int) -> None:
     assert near(backend, ~value & (1 << 64) - 1, distance) == []
 
 
+def test_nearest_of_many(place: Place) -> None:
+    backend = place.begun()
+    far = [document(n, simhash=flipped(77, 2)) for n in range(1, 31)]
+    close = [document(n, simhash=77) for n in range(31, 41)]
+    backend.write([*far, *close])
+    found = near(backend, 77, 3)
+    assert len(found) == NEWEST
+    assert set(of(*close)) <= set(found)
+
+
 def test_nearest_where_nearer_ones_are_gone(place: Place) -> None:
     backend = place.begun()
     far = [document(n, simhash=flipped(77, 2)) for n in range(1, 31)]

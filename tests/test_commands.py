@@ -64,6 +64,13 @@ def test_scripts_may_use_other_words(held: Path) -> None:
     assert json.loads(made.stdout)[0]["set"] == "news"
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_has_an_example(tmp_path: Path, verb: str) -> None:
+    out = succeeded(tmp_path, *verb.split(), "--help").stdout
+    assert out.startswith(f"usage: scrapy neardup {verb} [-h]")
+    assert f"example:\n  scrapy neardup {verb} " in out
+
+
 # Dedupe
 
 
@@ -104,6 +111,12 @@ def test_dedupe_with_other_fields(tmp_path: Path) -> None:
     assert [(row["id"], row["duplicate_of"]) for row in rows(tmp_path / "d.jsonl")] == [("/1", "/0"), ("/2", "/0")]
 
 
+def test_dedupe_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").touch()
+    assert "0 rows" in succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl").stderr
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+
+
 # What a store holds
 
 
@@ -136,6 +149,16 @@ def test_clusters_of_whole_pages_say_their_kind(tmp_path: Path) -> None:
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
     (cluster,) = json.loads(succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--json").stdout)
     assert [member["kind"] for member in cluster["members"]] == ["full", "content"]
+
+
+def test_clusters_come_largest_first(tmp_path: Path) -> None:
+    degrees = {1: 2, 2: 4, 3: 3}
+    urls = [(seed, f"http://h{n}.example/{seed}") for seed, count in degrees.items() for n in range(count)]
+    write(tmp_path / "in.jsonl", [{"url": url, "text": text(seed)} for seed, url in urls])
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    for limit, wanted in ((2, [3, 2]), (0, [3, 2, 1])):
+        made = succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--limit", str(limit), "--json")
+        assert [cluster["copies"] for cluster in json.loads(made.stdout)] == wanted
 
 
 def test_clusters_are_sorted(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from helpers import edited, text
 from site_server import Site, mirror
 from tiers import slow
 
+from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.feeds import json_text
 from scrapy_neardup.fingerprints.lexicon import Lexicon
 
@@ -134,6 +135,22 @@ def test_a_feed_of_lines_comes_from_a_pipe_and_goes_to_one(tmp_path: Path) -> No
     assert read_feed(tmp_path / "out.jsonl") == [*before[:5], before[10]]
 
 
+@pytest.mark.slow
+def test_a_gzipped_feed_comes_from_a_pipe_and_clusters_go_to_one(tmp_path: Path) -> None:
+    path = write_feed(tmp_path / "in.jsonl.gz", made_up(5))
+    data, _ = piped(tmp_path, path.read_bytes(), "lab", "cluster", "-", "-o", "-")
+    assert [json.loads(line)["cluster"] for line in data.splitlines()] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.slow
+def test_a_store_goes_through_a_pipe(tmp_path: Path) -> None:
+    write_feed(tmp_path / "in.jsonl", made_up(5))
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "a.sqlite")
+    held, said = piped(tmp_path, b"", "export", "--store", "a.sqlite", "-o", "-")
+    assert said.startswith("5 documents, ")
+    assert "-: 5 documents and 10 URLs imported" in piped(tmp_path, held, "import", "-", "--store", "b.sqlite")[1]
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -144,6 +161,20 @@ def test_a_feed_of_lines_comes_from_a_pipe_and_goes_to_one(tmp_path: Path) -> No
 )
 def test_what_a_pipe_is_not_for_is_refused(tmp_path: Path, options: str, why: str) -> None:
     assert why in refused(tmp_path, "dedupe", "-", *options.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", ["dedupe in.jsonl -o -", *slow("export --store held.sqlite -o -")])
+def test_where_nobody_reads_the_output_a_command_ends_as_a_filter_does(tmp_path: Path, arguments: str) -> None:
+    write_feed(tmp_path / "in.jsonl", [{"url": str(n), "text": text(n, 300)} for n in range(200)])
+    with Deduplicator.open(tmp_path / "held.sqlite") as dedup:
+        dedup.claim(Document("http://a.example/", text(1))).commit()
+    call = [sys.executable, "-m", "scrapy", "neardup", *arguments.split()]
+    made = subprocess.Popen(call, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert made.stdout
+    made.stdout.close()
+    said = made.communicate(timeout=100)[1]
+    assert (made.returncode, said.decode()) == (141, "")
 
 
 # What can't be read

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from cli import refused, succeeded, write
+from cli import neardup, refused, succeeded, write
 from faulty import Disk, small_disk  # noqa: F401 - a fixture
 from helpers import text
 
@@ -132,3 +132,17 @@ def test_rows_again_are_dropped_within_a_feed_and_kept_where_they_were_held_befo
     write(tmp_path / "in.jsonl", [{"url": f"http://b.example/{n}", "text": text(n)} for n in range(3)])
     assert '"kept": 0' in succeeded(tmp_path, *call).stdout
     assert "a.example" in (tmp_path / "d.jsonl").read_text()
+
+
+@pytest.mark.slow
+def test_a_store_that_can_not_remember_leaves_the_outputs_as_they_were(
+    tmp_path: Path,
+    small_disk: Disk,  # noqa: F811
+) -> None:
+    write(tmp_path / "in.jsonl", [{"url": f"http://a.example/{n}", "text": text(n)} for n in range(6000)])
+    call = ["dedupe", "in.jsonl", "-o", "out.jsonl", "--store", str(small_disk.path / "held.sqlite")]
+    (tmp_path / "out.jsonl").write_text("earlier\n")
+    made = neardup(tmp_path, *call)
+    assert made.returncode == 2
+    assert "is full" in made.stderr.splitlines()[-1]  # before it: that the index stays in memory
+    assert (tmp_path / "out.jsonl").read_text() == "earlier\n"

@@ -14,6 +14,7 @@ from helpers import text, words, write_labelled, write_rows
 
 from scrapy_neardup import Config, Deduplicator, Document, StoreError
 from scrapy_neardup.fingerprints.lexicon import Lexicon
+from scrapy_neardup.settings import BUILTIN_DETECTORS
 
 
 @pytest.fixture
@@ -161,3 +162,11 @@ def test_a_crawl_store_goes_with_one_lexicon_only(tmp_path: Path) -> None:
     succeeded(tmp_path, *dedupe, "--store", "new.sqlite", *mine)
     with Deduplicator.open(str(tmp_path / "new.sqlite"), detectors=ours) as dedup:
         assert len(dedup) == 20
+
+
+@pytest.mark.slow
+def test_evaluate_measures_every_detector(folder: Path) -> None:
+    pytest.importorskip("snowballstemmer")
+    printed = succeeded(folder, "lab", "evaluate", "news", "--detectors", "all").stdout.splitlines()
+    assert [line.split()[0] for line in printed[2:10]] == [*BUILTIN_DETECTORS, "exact"]
+    assert all(int(line.split()[-1]) > 128 for line in printed[2:10])  # bytes: the sketch alone has 128

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from test_commands import PROJECT
 from tiers import slow
 
 from scrapy_neardup import Config, Deduplicator, Document
-from scrapy_neardup.commands.options import with_fields
+from scrapy_neardup.commands.options import share, whole, with_fields
 from scrapy_neardup.feeds import Warc
 from scrapy_neardup.items import item_document
 
@@ -71,6 +71,26 @@ def test_other_global_options_count_before_and_after_the_verb(folder: Path, befo
     assert (folder / "pid").read_text().strip().isdigit()
     assert (folder / "profile").stat().st_size
     assert neardup(folder, *(["--pdb", "--nolog", *verb] if before else [*verb, "--pdb", "--nolog"])).returncode == 0
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("given", ["-1", "1.5", "nan", "inf", "", "9" * 5000])
+def test_whole_numbers_out_of_bounds(given: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"allowed is a whole number from 0 up$"):
+        whole(given)
+
+
+@pytest.mark.parametrize("given", ["-0.1", "1.01", "nan", "inf", "-inf", "", "1e400"])
+def test_shares_out_of_bounds(given: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"allowed is a number from 0 to 1$"):
+        share(given)
+
+
+def test_numbers_within_bounds() -> None:
+    assert [whole(given) for given in ("0", "7", "9" * 15)] == [0, 7, int("9" * 15)]
+    assert [share(given) for given in ("0", "0.5", "1e-3", "1")] == [0, 0.5, 0.001, 1]
 
 
 # Rows

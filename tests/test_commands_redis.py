@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -11,13 +13,13 @@ from pathlib import Path
 import pytest
 import redis
 from cli import neardup, refused, rows, succeeded, write
-from helpers import edited, text
+from helpers import edited, text, until
 from redis_damage import DAMAGES, contents, fill, judge, restore, values
 from redis_server import Server
 from store_kinds import ROOT
 from tiers import slow
 
-from scrapy_neardup import StoreError
+from scrapy_neardup import Deduplicator, StoreError
 from scrapy_neardup.store.server import code
 from scrapy_neardup.store.verification import verify
 
@@ -139,6 +141,41 @@ def test_verify_names_the_code_of_a_run_of_which_the_record_is_lost(server: Serv
     [finding] = verify(server.address).findings
     assert "records of runs are missing" in finding.what
     assert code(name.decode()).hex() in finding.what
+
+
+BUSY = """
+import sys
+from helpers import text
+from scrapy_neardup import Deduplicator, Document
+with Deduplicator.open(sys.argv[1]) as dedup:
+    for number in range(100_000):
+        claim = dedup.claim(Document(url=f"http://c.example/{number}", text=text(number % 1500, 60)))
+        claim.withdraw() if number % 7 == 0 else claim.commit()
+"""
+
+
+@pytest.mark.slow
+def test_verify_while_others_write(server: Server, client: redis.Redis) -> None:
+    fill(server.address)
+    command = [sys.executable, "-c", BUSY, server.address]
+    process = subprocess.Popen(command, cwd=HERE)
+    try:
+        found = 0
+        for wanted in (80, 160, 320):
+            until(lambda wanted=wanted: verify(server.address).read["documents"] > wanted, 60)
+            survey = verify(server.address)
+            assert survey.findings == []
+            found = survey.read["documents"]
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+    assert found > 320
+    client.delete(*client.keys("*:lease.*"))  # as if it had run out
+    assert verify(server.address).findings == []  # a run that died is no damage
+    Deduplicator.open(server.address).close()
+    survey = verify(server.address)
+    assert (survey.findings, survey.read["documents"]) == ([], 75)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,14 @@ def shell(folder: Path, arguments: str, end: str, **environment: str) -> tuple[i
     return int((folder / "code").read_text()), made.stdout, made.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("end", "code"), [("2>&1 | true", 141), *slow(("2>/dev/full", 2))])
+def test_where_nobody_reads_what_is_told_a_command_ends_and_leaves_nothing(folder: Path, end: str, code: int) -> None:
+    before = sorted(os.listdir(folder))
+    assert shell(folder, "dedupe in.jsonl -o out.jsonl", end)[0] == code
+    assert sorted({*os.listdir(folder)} - {"code"}) == before
+
+
 @pytest.mark.parametrize("end", ["| true", *slow(">/dev/full", ">/dev/full 2>&1")])
 def test_what_is_found_shows_in_the_exit_code_though_nobody_reads_the_list(folder: Path, end: str) -> None:
     damaged = bytearray((folder / "held.sqlite").read_bytes())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,7 +18,8 @@ import pytest
 from cli import neardup, refused, succeeded, write
 from conftest import Crawler
 from faulty import common_user  # noqa: F401 - a fixture
-from helpers import python, text, until
+from forks import Talk
+from helpers import python, talking, text, until
 from site_server import Site, put_articles
 from store_kinds import on_server
 from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
@@ -116,6 +119,20 @@ def test_rows_that_were_forgotten_twice_count_once(path: str, ranges: list[list[
     write(Path(f"{path}.jsonl"), [exported[0], run, exported[-1]])
     succeeded(HERE, "import", f"{path}.jsonl", "--store", path)
     assert {run["run"]: run["forgotten"] for run in told(path, "stats", "--runs")}["other"] == share
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("common_user")
+def test_runs_of_a_store_that_may_not_be_written(path: str) -> None:  # noqa: F811
+    with opened(path) as dedup:
+        commit(dedup, 1)
+        dedup.flush()
+        os.chmod(Path(path).parent, 0o500)
+        before = sorted(os.listdir(Path(path).parent))
+        alive = json.loads(succeeded(Path(path).parent.parent, "stats", "--runs", "--json", "--store", path).stdout)
+        assert [run["state"] for run in alive] == ["alive"]
+        assert sorted(os.listdir(Path(path).parent)) == before
+        os.chmod(Path(path).parent, 0o700)
 
 
 # Forget
@@ -521,3 +538,41 @@ def _looked_at(path: str, namespace: str) -> list[str]:  # noqa: F811
     config = Config(store=path, namespace=namespace, detectors=DETECTORS)
     with Deduplicator.from_config(config, run=None) as dedup:
         return sorted(_described(dedup))
+
+
+WRITING = """
+import sys, threading
+from test_store_faults import *
+from scrapy_neardup import row_index
+from scrapy_neardup.store import stored_index
+row_index.TAIL = stored_index.LEAST = 30
+print("ready", flush=True)
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.readline(), ended.set())).start()
+number = 0
+while not ended.is_set():
+    fill(sys.argv[1], *range(number, number + 20))
+    number += 20
+print(number)
+"""
+
+
+@pytest.fixture
+def writing(path: str) -> Iterator[Talk]:  # noqa: F811
+    """Run a process that writes, and makes tables of what it wrote, over and over, until it is sent a line."""
+    with talking(WRITING, path) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+
+
+def test_verify_while_others_write(path: str, writing: Talk) -> None:  # noqa: F811
+    until(lambda: Path(path).exists() and verify(path).read["index_files"])
+    read = []
+    for _ in range(4):
+        survey = verify(path)
+        assert [finding.what for finding in survey.findings if not finding.harmless] == []
+        read.append(survey.read["documents"])
+    print(file=writing.stdin)
+    out = writing.stdout.read()
+    assert read == sorted(read)
+    assert verify(path).read["documents"] == int(out) > read[0]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import write
+from cli import refused, write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
-from helpers import named, python, talking
-from store_kinds import URL, Place, fill_numbered, on_disk
+from helpers import asking, named, names, python, signature, talking
+from store_kinds import URL, Place, fill_numbered, on_disk, put
 from tiers import slow
 
 from scrapy_neardup.store import Selection, compact
@@ -50,6 +50,28 @@ def test_compacting_gives_space_back_and_loses_nothing(place: Place) -> None:
     assert told == {f"{URL}{number}": (f"Page {number}", named(str(number))) for number in range(0, 600, 3)}
 
 
+def test_compacting_beside_a_living_run(place: Place) -> None:
+    fill_numbered(place, 0, 50)
+    with place.opened() as store:
+        for number in range(50, 80):
+            put(store, signature(str(number), exact=number + 1000))
+            if number % 10 == 0:
+                store.flush()
+                compact(place.address)
+            store.refresh()
+            [(_, found)] = store.find(asking({"exact": (number + 971,)}))
+            assert names([found]) == [str(number - 29)]
+    assert numbers(place) == list(range(80))
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_written_nothing_is_compacted(read_only_disk: Path, tmp_path: Path) -> None:  # noqa: F811
+    place = on_disk(read_only_disk)
+    fill_numbered(place, 0, 5)
+    assert "can't be written" in refused(tmp_path, "forget", "--store", place.address, f"{URL}1")
+    assert numbers(place) == list(range(5))
+
+
 ON_A_FULL_DISK = """
 import json, os, sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -61,14 +83,16 @@ from scrapy_neardup import Deduplicator, Document
 from test_compacting import *
 
 disk = Path(sys.argv[1])
-store = disk / "store.sqlite"
+store, out = disk / "store.sqlite", disk / "out.jsonl"
 with Deduplicator.open(str(store)) as dedup:
     for n in range(150):
         dedup.claim(Document(f"http://{'a' if n < 100 else 'b'}.example/{n}", text(n))).commit()
+out.write_text("earlier")
 whole = store.read_bytes()
 for room in range(0, 500_000, int(sys.argv[2])):
     for file in disk.iterdir():
-        file.unlink()
+        if file != out:
+            file.unlink()
     store.write_bytes(whole)
     filler = fill_up(disk)
     os.truncate(filler, max(0, filler.stat().st_size - room))
@@ -81,13 +105,15 @@ for room in range(0, 500_000, int(sys.argv[2])):
     filler.unlink()
     with on_disk(disk).opened(run=None) as held:
         hosts = sorted(each.url[7] for each in held.signatures())
-    print(json.dumps([code, said.getvalue(), "".join(hosts)]))
+    written = out.read_text() if out.exists() else ""
+    files = sorted(file.name for file in disk.iterdir() if file.suffix not in (".sqlite-shm", ".sqlite-wal"))
+    print(json.dumps([code, said.getvalue(), "".join(hosts), written, files]))
 """
 STEP = [200_000, *slow(10_000)]  # bytes of room on the disk, from one call to the next
 
 
 def on_a_full_disk(disk: Disk, step: int, *call: str) -> list[list[Any]]:
-    """Return what each call ended with: exit code, what it said and the hosts in the store."""
+    """Return what each call ended with: exit code, what it said, the hosts in the store, the output and all files."""
     made = python(ON_A_FULL_DISK, str(disk.path), str(step), *call)
     assert made.returncode == 0, made.stderr
     return [json.loads(line) for line in made.stdout.splitlines()]
@@ -96,12 +122,26 @@ def on_a_full_disk(disk: Disk, step: int, *call: str) -> list[list[Any]]:
 @pytest.mark.parametrize("step", STEP)
 def test_forgetting_on_a_full_disk_takes_nothing_else_and_says_what_it_did(small_disk: Disk, step: int) -> None:  # noqa: F811
     ends = on_a_full_disk(small_disk, step, "forget", "--host", "a.example")
-    assert {code for code, _, _ in ends} == {0, 2}
-    for code, said, hosts in ends:
+    assert {code for code, *_ in ends} == {0, 2}
+    for code, said, hosts, *_ in ends:
         assert said.count("\n") == 1
         assert ("100 documents and 100 URLs forgotten" in said) == (hosts == "b" * 50)
         assert hosts in ("b" * 50, "a" * 100 + "b" * 50)
         assert code == 0 or ": store " in said or "but then store " in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEP)
+def test_an_export_that_fills_the_disk_leaves_no_part_of_a_file(small_disk: Disk, step: int) -> None:  # noqa: F811
+    ends = on_a_full_disk(small_disk, step, "export", "-o", str(small_disk.path / "out.jsonl"))
+    assert {code for code, *_ in ends} == {0, 2}
+    for code, said, hosts, written, files in ends:
+        assert said.count("\n") == 1
+        assert hosts == "a" * 100 + "b" * 50
+        assert files == ["out.jsonl", "store.sqlite"]
+        assert (written == "earlier") if code else (written.count("\n") > 300)
+        if not code:
+            break  # the next one would have less room than it
 
 
 # Kills

@@ -125,6 +125,15 @@ def test_no_secrets_reach_the_archive(crawl, a, archive):
     assert not {"Authorization", "X-Api-Key", "Cookie"} & {name for headers in archive.headers for name in headers}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:{}/1.html", "http://127.0.0.1:{}/1.html"])
+def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url):
+    dead = url.format(a.url.rpartition(":")[2])
+    crawl.hold(dead)
+    settings = {**ON, "ARCHIVE_URL": "http://archive.example/{url}"}
+    assert crawl(urls=[dead], settings=settings).count("dead_links/redirected") == 0
+
+
 @pytest.mark.parametrize("revisit", ["drop", *slow("keep")])
 def test_an_item_with_the_dead_url_is_no_visit_of_it(crawl, a, archive, revisit):
     dead = f"{a.url}/1.html"

@@ -136,6 +136,14 @@ def test_content_that_comes_without_a_url_is_not_gone(crawl, a):
     assert (listed(crawl), last.count("duplicates") + last.count("revisits")) == ([], 1)
 
 
+@pytest.mark.slow
+def test_a_page_that_another_spider_found_first_is_gone(crawl, a):
+    crawled(crawl, a, {"one": 1, "two": 2})
+    for texts in ({"one": 1, "two": 2}, {"one": 1}):
+        crawled(crawl, a, texts, spider="OtherSpider")
+    assert listed(crawl) == [("gone", "two")]
+
+
 def test_a_temporary_redirect_is_no_change(crawl, a):
     for seed in (1, 2):
         a.pages = {"/in": Page(status=302, location="/page"), "/page": Page(html(article(seed)))}
@@ -144,6 +152,14 @@ def test_a_temporary_redirect_is_no_change(crawl, a):
     a.pages = {"/in": Page(status=302, location="/new"), "/new": Page(html(article(2)))}
     crawl("ListSpider", COUNTED, urls=[f"{a.url}/in"])
     assert listed(crawl) == [("moved", "new", "page")]
+
+
+@pytest.mark.slow
+def test_the_original_of_a_preferred_host_is_no_change_of_its_copies(crawl, a, b):
+    a.pages = b.pages = {"/one.html": Page(html(article(1)))}
+    settings = {**COUNTED, "NEARDUP_PREFERRED_HOSTS": [b.url.partition("//")[2]]}
+    made = crawl("ListSpider", settings, urls=[f"{site.url}/one.html" for site in (a, b)])
+    assert counts(made) == {"new": 1}
 
 
 def test_commands_are_no_crawls(crawl, a):

@@ -146,3 +146,13 @@ def test_what_was_noted_of_a_rescue_is_not_of_requests_that_get_its_meta(crawl, 
     result = crawl("MetaSpider", FETCH, urls=[copy])
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 1]
     assert len(result.items) == 1
+
+
+def test_nor_where_the_mirror_led_elsewhere(crawl, a, b):
+    copies = [live(a), live(b, "/copy.html")]
+    crawl.hold(*copies)
+    a.pages["/new.html"] = Page(html(article(1), links=("/gone.html",)))
+    a.pages["/1.html"], b.pages["/copy.html"] = Page(status=301, location="/new.html"), Page(status=404)
+    result = crawl("MetaSpider", {**FETCH, "NEARDUP_ACTION": "tag"}, urls=copies[1:])
+    assert result.urls == [f"{a.url}/new.html"]
+    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 1]

@@ -94,3 +94,18 @@ def test_an_item_processor_that_runs_pipelines_elsewhere_loses_no_item(crawl, a,
     assert result.count("store/documents") == 1
     [warning] = warnings(result)
     assert warning.startswith("No item is remembered")
+
+
+def test_a_receiver_of_all_signals(crawl, a, b):
+    result = crawl("OneAfterAnother", {"EXTENSIONS": {"spiders.AnySignal": 1}}, urls=mirror(a, b))
+    assert (len(result.items), result.count("duplicates")) == (3, 3)
+
+
+def test_a_download_handler_of_a_spider_s_own(crawl, a, b):
+    urls = mirror(a, b)
+    crawl("OneAfterAnother", urls=urls)
+    asked = len(b.requests)
+    settings = {"DOWNLOAD_HANDLERS": {"http": "spiders.OwnHandler"}}
+    again = crawl("OneAfterAnother", settings, urls=urls)
+    assert (again.count("requests/skipped"), b.asked(since=asked)) == (3, [])
+    assert again.stats["test/downloaded"] == len(again.items) == 3

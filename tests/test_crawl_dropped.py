@@ -110,3 +110,18 @@ def test_a_uri_that_scrapy_has_no_feed_for_stops_the_crawl(crawl, a, uri, reason
     assert (result.code, result.items) == (1, [])
     assert re.search(f"NEARDUP_DROPPED = {re.escape(repr(uri))} is not allowed(: KeyError.*)?; allowed is", result.log)
     assert reason in result.log
+
+
+def test_who_waits_for_the_feeds_of_a_crawl_does_not_hear_of_this_one(crawl, a, b, tmp_path):
+    settings = {"NEARDUP_DROPPED": str(tmp_path / "dropped.jsonl"), "EXTENSIONS": {"spiders.CountFeeds": 0}}
+    result = crawl("OneAfterAnother", settings, urls=mirror(a, b, 1))
+    assert len(lines(tmp_path / "dropped.jsonl")) == 1
+    assert (result.stats["test/slots_closed"], result.stats["test/exporters_closed"]) == (1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reactor", ["selectreactor.SelectReactor", "asyncioreactor.AsyncioSelectorReactor"])
+def test_the_same_on_every_reactor(crawl, a, b, tmp_path, reactor):
+    settings = {"NEARDUP_DROPPED": f"file://{tmp_path}/dropped.json", "TWISTED_REACTOR": f"twisted.internet.{reactor}"}
+    crawl("OneAfterAnother", settings, urls=mirror(a, b))
+    assert len(json.loads((tmp_path / "dropped.json").read_text())) == 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import re
 import sqlite3
 import time
@@ -15,6 +17,7 @@ from site_server import Page, article, html, put_articles
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.crawl import extension
+from scrapy_neardup.store import sqlite
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
 COUNT = 22
@@ -75,6 +78,20 @@ class DamagedRows:
         return item
 
 
+class DeadThread:
+    """A pipeline that ends sqlitedict's thread once an item has come."""
+
+    def __init__(self):
+        sqlite.PATIENCE = 0.1  # in the process of this crawl
+
+    def process_item(self, item):
+        gc.unfreeze()  # what a crawl froze is not listed
+        for each in gc.get_objects():
+            if isinstance(each, sqlite.Writer):
+                each._dict.conn.close(force=True)  # else it waits, the second time for ever
+        return item
+
+
 async def until(done):
     end = time.monotonic() + 30
     while not done():
@@ -110,6 +127,12 @@ def test_file_that_is_no_store_stops_the_crawl(crawl, a):
     assert a.asked() == []
 
 
+def test_missing_directory_stops_the_crawl(crawl, a, tmp_path):
+    crawl.store = str(tmp_path / "missing" / "store.sqlite")
+    assert "no directory" in refused(crawl, put_articles(a, 2))
+    assert a.asked() == []
+
+
 def test_damaged_store_stops_the_crawl(crawl, a):
     urls = put_articles(a, 20)
     crawl(urls=urls)
@@ -131,6 +154,22 @@ def test_store_of_another_version_stops_the_crawl(crawl, a, format):
     assert f"its format is {format}, of another version" in refused(crawl, urls)
     assert Path(crawl.store).read_bytes() == whole
     assert a.asked(since=since) == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("common_user")
+def test_store_that_may_not_be_written_stops_the_crawl(crawl, a):
+    urls = put_articles(a, 2)
+    crawl(urls=urls)
+    os.chmod(crawl.store, 0o400)
+    assert "may not write it" in refused(crawl, urls)
+
+
+@pytest.mark.slow
+def test_read_only_file_system_stops_the_crawl(crawl, a, read_only_disk):  # noqa: F811
+    crawl.store = str(read_only_disk / "store.sqlite")
+    assert "can't be written" in refused(crawl, put_articles(a, 2))
+    assert list(read_only_disk.iterdir()) == []
 
 
 def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl, a, small_disk):  # noqa: F811
@@ -186,6 +225,18 @@ def test_pages_are_fetched_whose_rows_are_damaged(crawl, a, b, kind):
     assert result.count("store/errors") > 0
     assert result.log.count("Items pass") == 1
     assert "Traceback" not in result.log
+
+
+@pytest.mark.slow
+def test_crawl_ends_though_the_thread_that_writes_died(crawl, a):
+    urls = put_articles(a, COUNT)
+    settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.DeadThread": 600}}
+    result = crawl(settings=settings, urls=urls, alone=True)
+    assert len(result.items) == COUNT
+    assert result.count("store/errors") > 0
+    assert "sqlitedict's thread died" in result.log
+    assert result.log.count("could not be closed") == 1
+    assert held(crawl.store) == set()
 
 
 def test_an_error_of_our_own_loses_no_request(crawl, a, b):

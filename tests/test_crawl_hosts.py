@@ -108,6 +108,17 @@ def test_a_rule_is_remembered(crawl, a, b):
     assert "never fetched" in told["status"]
 
 
+@pytest.mark.slow
+def test_a_rule_of_the_settings_is_named(crawl, a, b):
+    mirrored(a, b)
+    crawl(urls=urls(a))
+    hosts = {b.url.partition("//")[2]: a.url.partition("//")[2]}
+    result = crawl(urls=[*urls(a), *urls(b)], settings={"NEARDUP_MIRROR_HOSTS": hosts})
+    assert f"Skipped <GET {urls(b)[0]}>: its content is held as {urls(a)[0]}, by NEARDUP_MIRROR_HOSTS" in result.log
+    call = ["explain", urls(b)[0], "--store", crawl.store, "-s", f"NEARDUP_MIRROR_HOSTS={json.dumps(hosts)}", "--json"]
+    assert json.loads(succeeded(crawl.folder, *call).stdout)["rule"] == {"known_by": "NEARDUP_MIRROR_HOSTS"}
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -162,6 +173,14 @@ def test_what_the_canonical_host_has_moved_is_not_missed_where_no_redirect_is_fo
     assert sorted(result.urls) == urls(b, range(50, 54))
 
 
+@pytest.mark.slow
+def test_what_the_canonical_host_has_moved_comes_from_where_it_was_asked_for(crawl, a, b):
+    learn(crawl, a, b)
+    for number in range(50, 54):
+        a.pages[f"/{number}.html"] = Page(status=301, location=f"{b.url}/{number}.html")
+    assert sorted(crawl(urls=urls(b, range(50, 54)), settings=REDIRECT).urls) == urls(b, range(50, 54))
+
+
 def test_what_was_noted_of_a_detour_is_not_of_requests_that_get_its_meta(crawl, a, b):
     learn(crawl, a, b)
     for site in (a, b):
@@ -169,6 +188,14 @@ def test_what_was_noted_of_a_detour_is_not_of_requests_that_get_its_meta(crawl, 
         site.pages["/moved.html"], site.pages["/new.html"] = Page(status=301, location="/new.html"), page(70)
     result = crawl("MetaSpider", REDIRECT, urls=urls(b, [50]))
     assert sorted(result.urls) == [f"{a.url}/50.html", f"{a.url}/new.html"]
+
+
+@pytest.mark.slow
+def test_pages_that_both_hosts_are_asked_for_are_not_lost(crawl, a, b):
+    learn(crawl, a, b)
+    a.pages["/50.html"] = Page(status=500)
+    result = crawl(urls=urls(a, [50, 51]) + urls(b, [50, 51]), settings=REDIRECT)
+    assert {item["text"] for item in result.items} == {article(50), article(51)}
 
 
 def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
@@ -205,6 +232,14 @@ def test_what_is_not_led_to_another_host(crawl, a, b, args):
     assert (asked_of(a, before), result.urls) == ([], urls(b, [50]))
 
 
+def test_robots_txt_of_the_canonical_host_applies(crawl, a, b):
+    learn(crawl, a, b)
+    a.pages["/robots.txt"] = Page("User-agent: *\nDisallow: /")
+    before = len(a.requests)
+    result = crawl(urls=urls(b, [50]), settings=REDIRECT | {"ROBOTSTXT_OBEY": True})
+    assert (asked_of(a, before), result.urls) == ([], urls(b, [50]))
+
+
 # Un-learning, and attacks
 
 
@@ -220,6 +255,20 @@ def test_rechecks_drop_a_rule_that_is_wrong(crawl, a, b):
     assert sorted(crawl(urls=urls(b, [52, 53])).urls) == urls(b, [52, 53])
 
 
+@pytest.mark.slow
+def test_a_copier_of_a_copy_does_not_take_its_place(crawl, a, b):
+    """The site has two hosts, a and b. The copier of a was met before b, and changes a page."""
+    with serving("127.0.0.3") as copier:
+        mirrored(a, b)
+        mirrored(a, copier)
+        known = range(ENOUGH)
+        crawl("OneAfterAnother", urls=[url for site in (a, copier, b) for url in urls(site, known)])
+        copier.pages["/50.html"] = page(5000)
+        crawl(urls=urls(copier, [50]))
+        assert crawl(urls=urls(b, [50]), settings=REDIRECT).urls == urls(a, [50])
+        assert copier.asked()[-1] == "/50.html"
+
+
 def test_a_newcomer_who_is_crawled_first_does_not_take_a_known_site_s_place(crawl, a, b):
     mirrored(a, b)
     crawl("OneAfterAnother", urls=urls(a, [58, 59]))
@@ -228,6 +277,16 @@ def test_a_newcomer_who_is_crawled_first_does_not_take_a_known_site_s_place(craw
     b.pages["/50.html"] = page(5000)
     crawl(urls=urls(b, [50]))
     assert sorted(crawl(urls=urls(a, [50, 51]), settings=REDIRECT).urls) == urls(a, [50, 51])
+
+
+@pytest.mark.slow
+def test_short_pages_are_not_skipped_by_a_rule(crawl, a, b):
+    learn(crawl, a, b)
+    for number in range(50, 54):
+        a.pages[f"/{number}.html"] = Page(html(article(number, 30), "a"))
+        b.pages[f"/{number}.html"] = Page(html(article(number + 1000, 30), "b"))
+    crawl(urls=urls(a, range(50, 54)))
+    assert len(crawl(urls=urls(b, range(50, 54))).items) == 4
 
 
 def test_pages_that_say_of_which_they_are_copies_are_believed_sooner(crawl, a, b):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from life import publish
-from site_server import Page, article, html
+from site_server import Page, article, html, serving
 from tiers import slow
 
 FIVE = {f"/{n}.html": n for n in range(5)}
@@ -64,6 +64,24 @@ def test_a_site_moves_to_another_host_and_grows_there(life, a, b):
 
 
 @pytest.mark.slow
+def test_of_three_hosts_two_die_in_turn(life, a, b):
+    with serving("127.0.0.3") as c:
+        hosts = (a, b, c)
+        starts = [publish(site, FIVE) for site in hosts]
+        life.day(range(5), starts[:1])
+        life.day(range(5), starts)
+        before = len(b.requests) + len(c.requests)
+        result = life.day(range(5), starts)
+        assert (len(b.requests) + len(c.requests) - before, result.count("requests/skipped")) == (2, 10)
+        for day, dead in enumerate([[a], [a, b], [b], [a, c], []]):
+            new = {f"/{n}.html": n for n in range(6 + day)}
+            for site in hosts:
+                site.dead_status = 503 if site in dead else 0
+                publish(site, new)
+            life.day(range(6 + day), starts)
+
+
+@pytest.mark.slow
 def test_a_mirror_becomes_the_original_and_back(life, a, b):
     starts = [publish(site, FIVE) for site in (a, b)]
     life.day(range(5), starts[:1])
@@ -91,6 +109,15 @@ def test_a_first_run_behind_a_wall(life, a):
     a.pages = open_pages
     for _ in range(2):
         life.day(range(20), [start])
+
+
+@pytest.mark.slow
+def test_a_calendar_whose_pages_are_empty_but_for_a_few(life, a):
+    for events in ({}, {3: 0, 7: 1}, {3: 0, 7: 1, 11: 2}):
+        a.pages = {
+            f"/{n}": Page(html(article(events.get(n, 199)), links=(f"/{n + 1}",) if n < 15 else ())) for n in range(16)
+        }
+        life.day({*events.values(), 199}, [f"{a.url}/0"])
 
 
 # Lists

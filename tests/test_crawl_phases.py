@@ -72,6 +72,15 @@ def test_of_many_items_of_one_page_just_the_lost_ones_are_withdrawn(crawl, a):
     assert (len(second.items), second.count("revisits")) == (4, 4)
 
 
+@pytest.mark.slow
+def test_an_item_that_waits_for_another_one_is_settled_like_any(crawl, a, b):
+    urls = put_articles(a, 2) + put_articles(b, 2, "b")
+    first = crawl("ListSpider", pipelines("AddItem"), urls=urls)
+    assert (len(first.items), first.count("unique"), first.count("duplicates")) == (4, 4, 2)
+    second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls)
+    assert (second.items, second.count("revisits"), second.count("requests/skipped")) == ([], 2, 2)
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_twin_waits_for_what_becomes_of_the_first(crawl, a, b, lost):
     urls = put_articles(a, 1) + put_articles(b, 1, "b")
@@ -111,6 +120,21 @@ def test_a_run_that_was_killed_loses_nothing(crawl, a, b, revisit, before, is_wr
     assert texts(left) | texts(then.items) == {article(n) for n in range(COUNT)}
     assert then.count("store/documents") == COUNT
     assert crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls).items == []
+
+
+@pytest.mark.slow
+def test_what_a_killed_run_committed_is_kept_where_the_user_says_so(crawl, a):
+    urls = put_articles(a, 30)
+    settings = {"NEARDUP_UNCLEAN_RUN": "keep", "NEARDUP_REVISIT": "drop", "CONCURRENT_REQUESTS": 2}
+    gate = a.pages = Gate(a.pages, *paths(20, 30))
+    process = crawl.start("ListSpider", settings, urls=urls)
+    until(lambda: committed(crawl.store))
+    process.send_signal(signal.SIGKILL)
+    crawl.finish(process)
+    gate.opened.set()
+    then = crawl("ListSpider", settings, urls=urls)
+    assert 0 < then.count("revisits") < 30
+    assert then.count("unique") == 30 - then.count("revisits")
 
 
 def pause(crawl, site, urls, settings):
@@ -183,6 +207,26 @@ def test_a_paused_crawl_that_can_not_go_on_so_says_it_and_goes_on_as_before(craw
     resumed = crawl("ListSpider", settings, urls=urls, start=True)
     assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(30)}
     assert len(paused.items) + len(resumed.items) == 30
+
+
+@pytest.mark.slow
+def test_items_pass_while_the_store_can_not_be_written(crawl, a):
+    urls = put_articles(a, 40)
+    first = a.pages = Gate(a.pages, "/3.html")
+    process = crawl.start("ListSpider", {"CONCURRENT_REQUESTS": 1}, urls=urls)
+    assert first.reached.wait(60)
+    last = a.pages = Gate(a.pages, "/39.html")
+    with closing(sqlite3.connect(crawl.store, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")  # longer than the store waits, which on a busy machine may be long
+        first.opened.set()
+        until(lambda: "Items pass" in crawl.log(), 50)
+        last.opened.set()
+        process.wait(timeout=60)
+        other.execute("ROLLBACK")
+    result = crawl.finish(process)
+    assert len(result.items) == 40
+    assert result.count("store/errors") > 0
+    assert result.log.count("Items pass") == 1
 
 
 @pytest.mark.parametrize("first", [(), ("Pool",)], ids=["", "pool"])

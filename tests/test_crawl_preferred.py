@@ -31,6 +31,15 @@ def test_every_page_of_it_is_kept(crawl, a, b, urls, revisit):
     assert second.count("requests/skipped") == (2 * COUNT if revisit == "skip" else COUNT)
 
 
+@pytest.mark.slow
+def test_it_is_kept_in_each_run_though_the_other_is_fetched_first(crawl, a, b, urls):
+    for _ in range(3):
+        result = crawl("OneAfterAnother", {**PREFERRED, "NEARDUP_SKIP_MIRRORS": False}, urls=urls)
+        assert {*of(b)} <= {*result.urls}
+    result = crawl("OneAfterAnother", {**PREFERRED, "NEARDUP_SKIP_MIRRORS": False}, urls=urls[::-1])
+    assert sorted(result.urls) == sorted(of(b))
+
+
 def test_what_was_a_copy_before_is_fetched_and_becomes_the_original(crawl, a, b, urls):
     crawl("OneAfterAnother", urls=urls)
     second = crawl("OneAfterAnother", PREFERRED, urls=urls[::-1])

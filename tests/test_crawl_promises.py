@@ -181,3 +181,19 @@ def test_after_an_outage_copies_are_skipped_again(life, a, b, starts):
         before = len(b.requests)
         life.day(range(5), starts)
     assert b.asked(since=before) == ["/"]
+
+
+# A cache
+
+
+@pytest.mark.slow
+def test_a_crawl_of_what_lies_in_the_http_cache(life, a, b, starts):
+    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(life.crawl.folder / "cache")}
+    life.day(range(5), starts, cache)
+    asked = len(a.requests) + len(b.requests)
+    life.day(range(5), starts, cache)
+    assert len(a.requests) + len(b.requests) == asked
+    del a.pages["/0.html"]
+    a.pages["/1.html"] = Page(html(article(9)))
+    life.day(range(5), starts, cache)
+    life.day({*range(5), 9}, starts)

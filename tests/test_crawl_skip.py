@@ -135,6 +135,17 @@ def test_pages_behind_a_list_say_nothing_of_what_led_to_the_list(crawl, a):
     assert result.urls == [f"{a.url}/3.html"]
 
 
+@pytest.mark.slow
+def test_pages_behind_a_start_request_are_skipped_whatever_meta_they_get(crawl, a, b, urls):
+    crawl("OneAfterAnother", urls=urls)
+    b.pages["/list"] = Page(html("", links=tuple(f"/{n}.html" for n in range(4))))
+    asked = len(b.requests)
+    a.pages["/list"] = b.pages["/list"]
+    result = crawl("IndexSpider", urls=[f"{a.url}/list", f"{b.url}/list"], start=True)
+    assert b.asked(since=asked) == ["/list"]
+    assert result.count("requests/skipped") == 4
+
+
 def test_a_page_of_which_an_item_was_not_judged_is_never_skipped(crawl, a, b):
     for site, paragraphs in ((a, [text(1)]), (b, [text(1), "impossible " + text(2)])):
         site.pages["/1"] = Page("".join(f"<p>{paragraph}</p>" for paragraph in paragraphs))

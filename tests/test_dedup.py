@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -331,6 +332,28 @@ def test_url_that_gives_something_of_its_own_is_no_mirror(dedup: Deduplicator) -
     assert not known(dedup, B).is_copy
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda dedup: dedup.keep_fetching(Document(B, "")),  # its content is held nowhere
+        lambda dedup: claim(dedup, B).withdraw(),  # its item was not stored
+    ],
+    ids=["elsewhere", "withdrawn"],
+)
+def test_mirror_that_fails_is_fetched_from_then_on(dedup: Deduplicator, end: Callable[[Deduplicator], None]) -> None:
+    committed(dedup, A)
+    committed(dedup, B)
+    end(dedup)
+    assert (known(dedup, B).signature, known(dedup, B).is_copy) == (None, False)
+
+
+def test_keep_fetching_leaves_what_is_no_mirror(dedup: Deduplicator) -> None:
+    made = committed(dedup, A)
+    dedup.keep_fetching(Document(A, "", aliases=(C,)))
+    assert known(dedup, A).signature is made.signature
+    assert dedup.store.resolve(C) is None
+
+
 def test_loose_urls_are_known_but_not_firm(dedup: Deduplicator) -> None:
     committed(dedup, A, aliases=(C,), loose=frozenset({C}))
     assert (known(dedup, A).firm, known(dedup, C).firm) == (True, False)
@@ -562,3 +585,10 @@ def test_a_preferred_host_s_document_is_compared_with_those_of_its_host(preferri
     assert outcome(committed(preferring, f"{A}?copy")) == ("duplicate", A)
     assert outcome(committed(preferring, C)) == ("unique", None)
     assert outcome(committed(preferring, B))[0] == "duplicate"
+
+
+def test_a_preferred_document_that_is_withdrawn_takes_no_place(preferring: Deduplicator) -> None:
+    committed(preferring, B)
+    claim(preferring, A).withdraw()
+    assert not known(preferring, B).is_copy
+    assert outcome(committed(preferring, "http://d.example/4")) == ("duplicate", B)

@@ -82,6 +82,21 @@ def test_it_is_the_same_for_every_number(tmp_path: Path, expected: tuple[bytes, 
     assert outcome(tmp_path, *options.split()) == expected
 
 
+@pytest.mark.slow
+def test_it_is_the_same_on_a_store(tmp_path: Path) -> None:
+    made = made_up()
+    seen = []
+    for count in ("1", "2"):
+        folder = tmp_path / count
+        folder.mkdir()
+        options = ("--store", "held.sqlite", "--workers", count)
+        write_rows(folder, made[:150])
+        first = outcome(folder, *options)
+        write_rows(folder, made[100:])
+        seen.append([first, outcome(folder, *options)])
+    assert seen[0] == seen[1]
+
+
 def test_one_of_the_template_is_told_apart_by_what_only_the_text_shows(tmp_path: Path) -> None:
     made = [{"id": n, "url": f"http://t.example/{n}", "text": f"{TEMPLATE}\n{text(n, 40)}"} for n in range(5)]
     write_rows(tmp_path, made)
@@ -91,7 +106,7 @@ def test_one_of_the_template_is_told_apart_by_what_only_the_text_shows(tmp_path:
 # What fails
 
 DETECTOR = """
-import os, pathlib
+import os, pathlib, threading
 from scrapy_neardup.row_index import Equal
 
 class Odd:
@@ -104,6 +119,8 @@ class Odd:
             return ("one",)
         if document.text.startswith("die"):
             os._exit(1)
+        if document.text.startswith("print"):
+            print("printed")
         return ()
 
     def index(self):
@@ -116,6 +133,10 @@ class Counted(Odd):
 def begun():
     pathlib.Path(f"process-{os.getpid()}").touch()
     return Counted()
+
+class Locked(Odd):
+    def __init__(self):
+        self.lock = threading.Lock()
 """
 
 
@@ -152,6 +173,11 @@ def test_the_rows_of_a_batch_that_kills_its_process_are_named(project: Path) -> 
     assert not (project / "out.jsonl").exists()
 
 
+@pytest.mark.slow
+def test_what_a_detector_prints_harms_nothing(project: Path) -> None:
+    assert "200 rows, 200 kept" in succeeded(project, *with_one(project, "print"), "2").stderr
+
+
 @pytest.mark.parametrize(("count", "most"), [(10, 1), *slow((200, 1), (300, 2), (600, 3))])
 def test_no_more_processes_are_started_than_there_is_work_for(project: Path, count: int, most: int) -> None:
     write(project / "in.jsonl", [{"text": text(n, 30)} for n in range(count)])
@@ -160,6 +186,13 @@ def test_no_more_processes_are_started_than_there_is_work_for(project: Path, cou
     )
     assert 1 <= len(list(project.glob("process-*"))) <= most  # the last ones may end before they begin
     assert (project / "out.jsonl").read_bytes() == (project / "in.jsonl").read_bytes()
+
+
+def test_a_detector_that_can_not_be_sent_is_refused(project: Path) -> None:
+    made = neardup(project, *with_one(project, "an"), "2", "-s", "NEARDUP_DETECTORS=odd.Locked")
+    assert made.returncode == 2
+    assert "NEARDUP_DETECTORS: 'odd' has to be sent to another process, but pickling fails" in made.stderr
+    succeeded(project, *with_one(project, "an"), "1", "-s", "NEARDUP_DETECTORS=odd.Locked")
 
 
 @pytest.mark.slow

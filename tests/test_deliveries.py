@@ -38,6 +38,23 @@ def test_the_own_url_of_a_document_tells() -> None:
         assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (seen == START, seen)
 
 
+def test_a_copy_tells_where_it_was_noted() -> None:
+    day = Day()
+    day.gives(OWN, BEFORE)
+    day.gives(COPY, LATER, is_copy=True)
+    assert not day.deliveries.is_delivered(day.held)
+    day.deliveries.record(day.held)
+    assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (True, LATER)
+
+
+def test_an_own_url_that_gave_something_else_tells_nothing() -> None:
+    day = Day()
+    day.store.add(other := signature("2", exact=2, url="http://a.example/2"))
+    day.gives(OWN, LATER, held=other)
+    assert not day.deliveries.is_delivered(day.held)
+    assert not day.deliveries.is_delivered(other)
+
+
 def test_what_came_in_this_run_was_given_whatever_its_url_gives_now() -> None:
     for first_seen, given in ((LATER, True), (BEFORE, False)):
         day = Day()
@@ -70,6 +87,33 @@ def test_documents_are_told_apart_and_known_again_by_the_next_process(place: Pla
         assert {visit.shown for each in store.signatures() for visit in store.visits(each)} == {
             "http://site.example/1", "http://site.example/2",
         }  # fmt: skip
+
+
+def test_what_a_run_gave_before_it_was_killed_is_to_come_again(tmp_path: Path) -> None:
+    path, first, second = str(tmp_path / "store.sqlite"), text(1), text(2)
+
+    def given(dedup: Deduplicator, url: str, of: str) -> bool:
+        claim = dedup.claim(Document(url, of))
+        claim.commit()
+        return dedup.deliveries.is_delivered((claim.match or claim).signature)
+
+    with Deduplicator.open(path) as dedup:
+        dedup.claim(Document("http://a.example/1", first)).commit()
+        dedup.claim(Document("http://a.example/2", second)).commit()
+    with Deduplicator.open(path, run="job") as dedup:
+        assert given(dedup, "http://a.example/1", first)
+    killed = Deduplicator.open(path, run="job")
+    assert given(killed, "http://a.example/2", second)
+    killed.flush()
+    killed.store.backend.close()
+    with Deduplicator.open(path, run="job") as dedup:
+        one, two = (dedup.store.resolve(f"http://a.example/{n}") for n in (1, 2))
+        assert one
+        assert two
+        assert one.signature
+        assert two.signature
+        assert dedup.deliveries.is_delivered(one.signature)
+        assert not dedup.deliveries.is_delivered(two.signature)
 
 
 def test_what_another_process_wrote_of_the_url_since_the_claim_is_given_too(tmp_path: Path) -> None:

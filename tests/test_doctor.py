@@ -256,3 +256,12 @@ def test_a_server_that_throws_keys_away_is_an_error(project: Path, server: Serve
     made = neardup(project, "doctor", "--store", server.address)
     assert made.returncode == 2
     assert "maxmemory-policy is allkeys-lru" in made.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("common_user")
+def test_a_store_that_may_not_be_written_is_an_error(project: Path) -> None:
+    fill(project)
+    os.chmod(project / "held.sqlite", 0o400)
+    made = neardup(project, "doctor", "--store", "held.sqlite")
+    assert "error: store 'held.sqlite' can't be written: this user may not write it" in made.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import random
 from importlib import resources
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Entry
+from helpers import Entry, python
 from tiers import slow, some
 
 from scrapy_neardup.detectors import build_detectors
@@ -21,6 +22,7 @@ from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.papers import dwdcs
 from scrapy_neardup.papers.dwdcs import (
     OCCURRENCES,
+    THRESHOLD,
     ConceptIndex,
     Concepts,
     Graph,
@@ -132,6 +134,12 @@ def test_shipped_file_is_sorted_and_has_each_term_once(language: str, terms: int
     assert all(len(group) > 1 for group in groups)
     assert {term.isascii() for term in held} == {language == "en"}
     assert shipped(language)[4:8] == bytes(4)  # no time of making: the same terms are the same bytes
+
+
+@pytest.mark.slow
+def test_merging_the_shipped_concepts_once_more_changes_nothing() -> None:
+    groups = [frozenset(group) for language in ("en", "zh") for group in shipped_groups(language)]
+    assert merge(groups, THRESHOLD) == builtin()
 
 
 # The network
@@ -441,6 +449,19 @@ def test_scheme_tells_what_fingerprints_depend_on() -> None:
     schemes = {detector.scheme for detector in (DWSWN(), DWDCS({}), DWDCS(SYNONYMS))}
     assert len(schemes) == 3
     assert id_of(SYNONYMS) in DWDCS(SYNONYMS).scheme
+
+
+def values() -> list[list[str]]:
+    """Return all fingerprints of both texts."""
+    documents = [Document(text=text) for text in (ENGLISH, CHINESE)]
+    made = [detector.fingerprints(document) for detector in (DWDCS(SYNONYMS), DWSWN()) for document in documents]
+    return [[f"{value:016x}" for value in values] for values in made]
+
+
+@pytest.mark.slow
+def test_the_same_in_every_process() -> None:
+    made = python("import json; from test_dwdcs import *; print(json.dumps(values()))", PYTHONHASHSEED="12345")
+    assert json.loads(made.stdout) == values(), made.stderr
 
 
 @pytest.mark.parametrize("package", ["snowballstemmer", "stopwordsiso"])

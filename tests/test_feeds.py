@@ -160,6 +160,17 @@ def test_where_no_row_can_be_read_that_is_an_error(tmp_path: Path) -> None:
         read_all(tmp_path / "x.jsonl", b"no\njson\n")
 
 
+@every_kind
+def test_a_folder_or_a_missing_file_is_no_feed(tmp_path: Path, ending: str) -> None:
+    path = write_feed(tmp_path / f"x.{ending}")
+    path.unlink()
+    with pytest.raises(FileError, match=f"{path}: can't be read: No such file"):
+        feeds_of(path)
+    path.mkdir()
+    with pytest.raises(FileError, match=f"{path}: can't be read: Is a directory"):
+        feeds_of(path)
+
+
 @pytest.mark.parametrize("other", ["out.parquet", "out.warc", "out.x"])
 def test_what_can_not_be_written_from_a_feed_is_named(tmp_path: Path, other: str) -> None:
     with pytest.raises(FileError, match=rf"{other}: (\w+ is written only from \w+, but|unknown file format)"):

@@ -190,6 +190,12 @@ def test_empty_bins_borrow_from_the_next_full_one() -> None:
     assert super_shingles(array(second, fourth), bands=2, rows=2) == tuple(expected.tolist())
 
 
+def test_share_of_equal_super_shingles_is_the_resemblance_to_the_power_of_rows() -> None:
+    a, b = pair(shared=800, each=100, seed=7)  # resemblance .8
+    equal = sum(x == y for x, y in zip(super_shingles(a, 400, 2), super_shingles(b, 400, 2), strict=True))
+    assert equal / 400 == pytest.approx(0.64, abs=0.1)
+
+
 # Sketch
 
 
@@ -220,6 +226,13 @@ def test_resemblance_by_hand() -> None:
     # One of 255 equal, as chance has it: 1 − 254 / 254 = 0. None equal: less than nothing is nothing.
     assert resemblance(with_codes(*range(1, 256)), with_codes(1, *range(3, 256), 2)) == pytest.approx(0)
     assert resemblance(with_codes(1, 2, 3), with_codes(2, 3, 1)) == 0
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 60, 400, 5000])
+def test_resemblance_of_equal_sets_is_one(count: int) -> None:
+    made = sketch(shingles=hashes(count, seed=count))
+    assert resemblance(made, made) == 1.0
+    assert resemblance(made, sketch()) == (count == 0)
 
 
 @pytest.mark.parametrize(

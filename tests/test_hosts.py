@@ -166,6 +166,15 @@ def test_alike_hosts_are_no_mirrors() -> None:
     assert not world.log
 
 
+def test_a_few_copies_and_many_of_its_own() -> None:
+    world = World().many()
+    for number in range(ENOUGH, 300):
+        world.see(f"{B}/{number}.html", [], {})
+    assert world.leads("/own.html")  # which helps nobody: a does not hold it
+    world.many(1, DIFFERENT, start=3000)
+    assert not world.leads("/own.html")
+
+
 def test_mirrors_that_all_differ_a_little_are_learned_in_the_end() -> None:
     world = World().many(WINDOW - 1, NEAR)
     assert not world.log

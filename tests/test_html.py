@@ -7,7 +7,7 @@ import gc
 import pytest
 from lxml import etree
 
-from scrapy_neardup.text.html import extract, html_to_page, looks_like_html, parse
+from scrapy_neardup.text.html import Page, extract, html_to_page, looks_like_html, parse
 
 SENTENCE = "The harbour master counted eleven boats that morning and wrote them down in a green book. "
 PARAGRAPHS = [f"{number}. {SENTENCE * 2}".strip() for number in range(1, 5)]
@@ -80,6 +80,16 @@ def test_title(head: str, body: str, title: str) -> None:
 )
 def test_broken_and_empty_pages_are_read_all_the_same(html: str, text: str) -> None:
     assert html_to_page(html)[:2] == ("", text)
+
+
+@pytest.mark.parametrize("html", ["\ud800<p>text</p>", "<" * 10_000, "&#xD800;<p></p>"])
+def test_garbage_does_not_raise(html: str) -> None:
+    assert isinstance(html_to_page(html), Page)
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "a", "table"])
+def test_deep_nesting(tag: str) -> None:
+    assert html_to_page(f"<p>top</p>{f'<{tag}>' * 100_000}deep").text.startswith("top")
 
 
 def test_a_shared_tree_is_left_as_it_was() -> None:

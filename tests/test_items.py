@@ -144,6 +144,11 @@ def test_paragraphs_in_a_list_are_one_text(value: Sequence[str]) -> None:
     assert text_of({"paragraphs": value, "tags": ["red", "blue"] * 9}) == "\n".join(dict.fromkeys(filter(None, value)))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_bytes_are_decoded(encoding: str) -> None:
+    assert text_of({"body": "Über 鹤".encode(encoding)}) == "Über 鹤"
+
+
 @pytest.mark.parametrize(
     "start",
     [
@@ -212,6 +217,11 @@ def test_title_of_the_item_comes_before_that_of_the_page() -> None:
     assert read({"html": page, "title": ["Item"]}).title == "Item"
     assert read({"html": page, "headline": "Own"}, title_field="headline").title == "Own"
     assert read({"text": BODY}).title == ""
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_item_whose_extractor_finds_nothing_has_no_text(nothing: str | None) -> None:
+    assert read({"html": f"<html><body><p>{BODY}</p></body></html>"}, extractor=lambda html: nothing) is None
 
 
 THIN = f"<html><body><div><p>{BODY}</p></div><div id=comments>{'<p>' + text(3, 40) + '</p>'}</div></body></html>"
@@ -577,6 +587,10 @@ def test_url_of_the_item_is_first_among_those_of_the_fetch() -> None:
     assert urls("http://short.example/x", URL, "http://short.example/x") == ("http://short.example/x", (URL,))
     assert urls(URL, URL) == (URL, ())
     assert urls("https://a.example/1#top", URL) == ("https://a.example/1#top", (URL,))
+
+
+def test_item_of_a_list_page_has_its_own_url_only() -> None:
+    assert urls(URL, "http://a.example/list") == (URL, ())
 
 
 def test_relative_url_is_of_the_page() -> None:

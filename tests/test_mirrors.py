@@ -42,9 +42,6 @@ def holder(known: Mirrors, url: str) -> str | None:
     return found.url if found else None
 
 
-# Before the fetch
-
-
 @pytest.mark.parametrize("url", [OWN, "http://m.example/2", "http://unknown.example/"])
 def test_what_is_no_mirror_is_fetched(store: Store, url: str) -> None:
     assert mirrors(store).advise(url) is None

@@ -46,6 +46,16 @@ def test_nobody_waits_for_a_process_that_dies_at_its_start() -> None:
         pool.stop()
 
 
+@pytest.mark.slow
+def test_a_call_that_kills_its_process_harms_no_other_call() -> None:
+    pool = Processes(1, None)
+    try:
+        calls = [pool.submit(end_at, number) for number in range(5)]
+        assert [call.exception() is None for call in calls] == [True, True, False, True, True]
+    finally:
+        pool.stop()
+
+
 def test_a_feed_ends_with_a_word_of_it() -> None:
     config = Config()
     signer = Signer(config, [*build_detectors(config), Deadly()])

@@ -10,6 +10,7 @@ import pytest
 from helpers import edited, python, text, until
 from redis_groups import Cluster, Group, Sentinels, TlsFront, asked, certificate
 from redis_server import free_port, server
+from store_kinds import ROOT
 
 from scrapy_neardup import Deduplicator, Document, StoreError
 from scrapy_neardup.store.verification import verify
@@ -199,3 +200,21 @@ def test_cluster_keeps_a_namespace_on_one_node(cluster: Cluster) -> None:
         works(cluster.address, namespace)
     assert sum(asked(port, "DBSIZE") > 0 for port in cluster.ports) > 1
     assert verify(cluster.address).read["namespaces"] == 3
+
+
+@pytest.mark.slow
+def test_store_follows_its_keys_to_another_node(cluster: Cluster) -> None:
+    with Deduplicator.open(cluster.address) as dedup:
+        assert [commit(dedup, number) for number in range(5)] == ["unique"] * 5
+        dedup.flush()
+
+        def claim_on_the_way() -> None:
+            with pytest.raises(StoreError):
+                commit(dedup, 4, host="b")
+
+        target = cluster.move(ROOT, claim_on_the_way)
+        assert eventually(dedup, 5) == "unique"
+        assert commit(dedup, 2, host="c") == "duplicate"
+    assert asked(cluster.ports[target], "EXISTS", f"{ROOT}:meta") == 1
+    survey = verify(cluster.address)
+    assert (survey.whole, survey.read["documents"]) == (True, 6)

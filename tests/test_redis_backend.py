@@ -18,6 +18,7 @@ from scrapy_neardup.store.backend import Entry, StoreError
 from scrapy_neardup.store.records import Run
 from scrapy_neardup.store.redis import RedisBackend
 from scrapy_neardup.store.server import Server as Namespace
+from scrapy_neardup.store.server import code
 
 
 @pytest.fixture
@@ -109,6 +110,28 @@ def test_scripts_that_are_forgotten(server: Server, open_at: Opens) -> None:
 
 
 # Leases
+
+
+def test_run_whose_lease_lapsed_goes_on(server: Server, open_at: Opens, caplog: pytest.LogCaptureFixture) -> None:
+    backend, other = open_at(server.address), open_at(server.address, "other")
+    one, two = document(1, 11), document(2, 12)
+    backend.write([one])
+    assert claim(backend, two).is_held
+    server.tell("DEL", backend.key("lease.", code("run")))
+    assert not other.is_held("run")
+    assert claim(other, document(1, 12, run="other")).is_held  # what the dead hold is held no more
+    assert other.hold_run("run")
+    other.write([], [one])  # as if it were dead
+    other.flush(wait=True)
+    with pytest.raises(StoreError, match="its lease of 10 seconds expired"):
+        claim(backend, document(3, 13))
+    other.release_run("run")
+    assert claim(backend, document(3, 13)).is_held
+    assert find(backend, 11) == [one.key]
+    assert "rows are written again" in caplog.text
+    backend.write([two])
+    backend.flush(wait=True)
+    assert two.key in find(backend, 12)
 
 
 def test_renewed_lease_lasts(server: Server, open_at: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,3 +243,12 @@ def test_eviction_is_warned_of(server: Server, open_at: Opens, caplog: pytest.Lo
     told: dict[str, Any] = backend.describe()
     assert told["eviction"] == "allkeys-lru"
     assert told["bytes_server"] > 0
+
+
+def test_very_many_rows_of_one_key_are_deleted(server: Server, open_at: Opens) -> None:
+    backend = open_at(server.address)
+    rows = [document(n, 7, 100 + n, simhash=3) for n in range(1, 1001)]
+    backend.write(rows)
+    backend.write([], rows[1:])
+    backend.flush(wait=True)
+    assert (find(backend, 7), near(backend, 3, 0)) == (of(rows[0]), of(rows[0]))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,65 @@ def test_what_may_not_be_done_twice_is_not(server: Server, proxy: TcpProxy) -> N
         assert [len(store.session.load(row).trials) for row in store.backend.scan("host")] == [1]
 
 
+# Hung, cut off
+
+
+@pytest.mark.slow
+def test_claims_go_on_when_a_network_that_dropped_all_is_back(server: Server, proxy: TcpProxy) -> None:
+    with Deduplicator.open(proxy.address) as dedup:
+        pending = dedup.claim(document(1))
+        proxy.drop()
+        with pytest.raises(StoreError):
+            dedup.claim(document(2))
+        with suppress(StoreError):  # of its URL
+            pending.commit()
+        proxy.cut()
+        proxy.flow()
+        reached(dedup)
+        assert keep(dedup, 1, 2) == ["revisit", "unique"]
+    assert held(server) == urls(1, 2)
+
+
+@contextmanager
+def started(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run code in a process of its own, which is ended if it has not ended by then."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+CLOSED_WHILE_HUNG = """
+import sys
+from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.store import StoreError
+from scrapy_neardup.store import server as servers
+servers.SECONDS, servers.LEASE = 0.5, 0.5
+dedup = Deduplicator.open(sys.argv[1])
+dedup.claim(Document("http://a.example/1", "some words " * 50)).commit()
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    dedup.close()
+except StoreError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_process_ends_while_the_server_is_hung(server: Server) -> None:
+    with started(CLOSED_WHILE_HUNG, server.address) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        with server.hung():
+            told, _ = process.communicate("\n", timeout=60)
+    assert "can't be used" in told
+    assert process.returncode == 0
+
+
 # Restarted
 
 
@@ -65,6 +126,20 @@ def durable() -> Iterator[Server]:
     started = Server("--appendonly", "yes", "--appendfsync", "always")
     yield started
     started.close()
+
+
+def test_restart_of_a_server_that_keeps_all(durable: Server, caplog: pytest.LogCaptureFixture) -> None:
+    with Deduplicator.open(durable.address) as dedup, Deduplicator.open(durable.address) as other:
+        keep(dedup, 1, 2)
+        pending = dedup.claim(document(3))
+        restart(durable)
+        reached(dedup)
+        pending.commit()
+        assert keep(dedup, 4, 2) == ["unique", "revisit"]
+        reached(other)
+        assert keep(other, 1, 2, 3, 4, site="b") == 4 * ["duplicate"]
+    assert held(durable) == urls(1, 2, 3, 4)
+    assert not caplog.records
 
 
 def test_restart_of_a_server_that_lost_all(server: Server, caplog: pytest.LogCaptureFixture) -> None:
@@ -100,6 +175,16 @@ def test_restart_of_a_server_that_lost_the_last_writes(server: Server) -> None:
         reached(other)
         assert keep(other, 11, 2, site="b") == ["duplicate", "duplicate"]
     assert held(server) == urls(1, 2, 3, 10, 11, 20, 21)
+
+
+def test_data_that_are_deleted_under_a_crawl(server: Server) -> None:
+    with Deduplicator.open(server.address) as dedup:
+        keep(dedup, 1, 2)
+        server.tell("FLUSHALL")
+        assert keep(dedup, 3) == ["unique"]
+        reached(dedup)
+        assert keep(dedup, 1) == ["revisit"]
+    assert held(server) == urls(1, 2, 3)
 
 
 def test_one_damaged_row_hides_no_other_news(server: Server) -> None:

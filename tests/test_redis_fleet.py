@@ -21,6 +21,7 @@ from scrapy_neardup.store.server import Server as Namespace
 from scrapy_neardup.store.server import code
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "3"))
+WORKERS = 3
 
 
 def publish(a: Site, b: Site, pages: int) -> list[str]:
@@ -84,6 +85,17 @@ class Fleet:
             errors = process.communicate(timeout=120)[1]
             assert process.returncode == 0, errors
         return sum((labels(self._crawl.items(number)) for number, _ in workers), Counter())
+
+
+@pytest.mark.slow
+def test_workers_keep_what_one_alone_keeps(crawl, a, b, request) -> None:
+    urls = publish(a, b, 300)
+    alone, same, random_order = (Fleet(crawl, f"{request.node.name} {each}", urls) for each in range(3))
+    expected = alone.kept(alone.start())
+    assert expected == Counter({str(label): 1 for label in range(210)})
+    assert same.kept(*(same.start() for _ in range(WORKERS))) == expected
+    assert random_order.kept(*(random_order.start(seed) for seed in range(WORKERS))) == expected
+    assert len(a.asked()) + len(b.asked()) == (1 + 2 * WORKERS) * len(urls)
 
 
 @pytest.mark.parametrize("kill", [0, *slow(*range(1, KILLS))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import random
 import re
@@ -85,6 +86,9 @@ def made(name: str) -> Segmenter:
     return segmenter()
 
 
+each = pytest.mark.parametrize("name", ["compiled", "jieba"])
+
+
 def words_of(name: str, run: str) -> list[str]:
     return word_lines(made(name)(run.encode())).decode().split("\n")
 
@@ -118,6 +122,15 @@ def test_each_character_and_each_word_of_the_dictionary(name: str, step: int) ->
         for at in range(0, len(parts), 50 * step):
             run = "".join(parts[at : at + 50])
             assert words_of(name, run) == jieba.lcut(run)
+
+
+@pytest.mark.slow
+@each
+@pytest.mark.parametrize("count", [12_000, *slow(120_000)])
+def test_a_very_long_run(name: str, count: int) -> None:
+    """The run has up to a megabyte."""
+    run = "".join(random.Random(6).choices([word for word in dictionary() if len(word) > 1], k=count))
+    assert words_of(name, run) == jieba.lcut(run)
 
 
 @pytest.mark.parametrize("examples", [25, *slow(300)])
@@ -162,6 +175,14 @@ WORDS_OF_USE = "乒乓球 拍卖 完 了 python 写 的\n"
 def test_jieba_is_quiet_and_leaves_no_file(tmp_path: Path) -> None:
     assert run(f"import logging; logging.basicConfig(level=0)\n{USE}", tmp_path) == WORDS_OF_USE
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.slow
+def test_the_cache_and_the_words_of_others_change_nothing(tmp_path: Path) -> None:
+    with (tmp_path / "jieba.cache").open("wb") as file:
+        marshal.dump(({"乒乓": 9, "球拍": 9}, 18), file)
+    added = "import jieba; jieba.setLogLevel(50); jieba.add_word('拍卖完'); jieba.add_word('乒乓球拍卖')"
+    assert run(f"{added}\n{USE}", tmp_path) == WORDS_OF_USE
 
 
 @pytest.mark.slow

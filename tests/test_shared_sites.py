@@ -100,3 +100,23 @@ def test_a_true_mirror_in_another_frame_is_learned_and_misses_no_page(crawl, a, 
     asked = len(b.requests)
     crawl("OneSiteAfterAnother", {"NEARDUP_RECHECK": 0.01}, urls=urls[0], then=urls[1], field="html")
     assert len(b.asked(since=asked)) <= 0.1 * len(b.pages)  # rechecks: 1 to 3
+
+
+@pytest.mark.slow
+def test_when_the_second_host_dies_the_first_one_answers(crawl, sites):
+    servers, similarity = sites
+    urls = [[f"{server.url}/{page}" for page in sorted(similarity)] for server in servers]
+    settings = {"NEARDUP_LEARN_HOSTS": False}  # so that the second one is asked for every page
+    first = crawl("OneSiteAfterAnother", settings, urls=urls[0], then=urls[1], field="html")
+    gone = [url for url in urls[1] if url not in first.urls]
+    assert len(gone) > 0.9 * len(similarity)
+    for death in ("404", "refused"):
+        servers[1].is_dead = True
+        if death == "refused":
+            servers[1].shutdown()
+            servers[1].server_close()
+        result = crawl(urls=gone, field="html", settings={"NEARDUP_SKIP_MIRRORS": False}, with_meta=True)
+        counts = [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")]
+        assert counts == [len(gone)] * 2
+        assert {item["crawl_meta"]["neardup"]["instead_of"] for item in result.items} == set(gone)
+        assert all(item["crawled_url"].startswith(servers[0].url) for item in result.items)

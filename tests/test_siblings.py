@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import claimed, edited, named, text, words
@@ -12,8 +13,10 @@ from store_kinds import Place
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import hash_text
+from scrapy_neardup.items import item_document
 from scrapy_neardup.matching import siblings
 from scrapy_neardup.matching.siblings import Page, Siblings
+from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 
 A, B = "http://a.example", "http://b.example"
@@ -219,12 +222,18 @@ EQUAL, DIFFERENT, UNKNOWN, HALF = ("Boats", "Boats"), ("Boats", "Kites"), ("", "
         (DIFFERENT, B, 2, "needed 0.90"),
         (UNKNOWN, B, 7, "copy"),
         (UNKNOWN, B, 8, "needed 0.66"),
+        (HALF, B, 7, "copy"),
+        (HALF, B, 8, "needed 0.66"),
         (EQUAL, A, 14, "copy"),
         (EQUAL, A, 15, "needed 0.40"),
+        (("Boats - News", "Boats | Mail"), A, 14, "copy"),
+        (("Boats - News", "Boats | Mail"), A, 15, "needed 0.40"),
         (DIFFERENT, A, 7, "copy"),
         (DIFFERENT, A, 8, "needed 0.66"),
         (UNKNOWN, A, 14, "copy"),
         (UNKNOWN, A, 15, "needed 0.40"),
+        (HALF, A, 14, "copy"),
+        (HALF, A, 15, "needed 0.40"),
     ],
 )
 def test_own_text_that_differs(titles: tuple[str, str], host: str, changed: int, expected: str) -> None:
@@ -491,6 +500,11 @@ def test_one_text_many_times_on_one_host_is_one_document(dedup: Deduplicator, ti
     assert claimed(dedup, *copies) == ["unique"] + ["duplicate"] * 8
 
 
+def test_copy_on_every_host_is_found(dedup: Deduplicator) -> None:
+    copies = [Document(f"http://{number}.example/", ORIGINAL, f"Boats - Site {number}") for number in range(9)]
+    assert claimed(dedup, *copies) == ["unique"] + ["duplicate"] * 8
+
+
 def test_title_that_is_too_long_to_be_stored_whole_is_the_same_title(dedup: Deduplicator) -> None:
     title = " ".join(words(60, 2))[:197] + " balloon"  # of which "ba" is stored
     copies = [Document(f"{A}/copy{number}", ORIGINAL, title) for number in range(3)]
@@ -504,6 +518,12 @@ def test_title_that_is_too_long_to_be_stored_whole_is_the_same_title(dedup: Dedu
 def test_pages_of_a_form_are_all_kept(hosts: tuple[str, ...]) -> None:
     pages = [form_page(number, hosts[number % len(hosts)]) for number in range(30)]
     assert claimed(Deduplicator.open(), *pages) == ["unique"] * 30
+
+
+def test_pages_of_a_form_are_kept_where_the_first_one_is_on_another_host() -> None:
+    own = [f"{text(3, 200)} {text(50 + number, 60)}" for number in range(30)]
+    pages = [Document(f"{B if number else A}/{number}", own[number]) for number in range(30)]
+    assert claimed(Deduplicator.open(), *pages).count("duplicate") <= 3  # until the form is known
 
 
 def test_pages_of_a_form_without_titles_are_kept_once_the_form_is_known() -> None:
@@ -717,6 +737,17 @@ def test_between_sites_only_strong_facts_decide(url: str | None, of: Callable[[s
         assert claimed(Deduplicator.open(), *documents) == ["unique", expected]
 
 
+def test_a_fact_that_tells_the_records_of_another_site_apart_chooses_among_them() -> None:
+    dedup = Deduplicator.open()
+    branches = [Document(f"{A}/{place}", text(1), facts=named(place)) for place in ("Ulm", "Bonn", "Kiel")]
+    assert claimed(dedup, *branches) == ["unique"] * 3
+    copy = dedup.claim(Document(f"{B}/1", text(1), facts=named("Bonn")))
+    assert (copy.verdict.status, copy.verdict.duplicate_of) == ("duplicate", f"{A}/Bonn")
+    copy.commit()
+    assert claimed(dedup, Document(f"{B}/2", text(1), facts=named("Trier"))) == ["unique"]
+    assert claimed(dedup, Document("http://c.example/", text(1))) == ["duplicate"]  # says nothing of a place
+
+
 @pytest.mark.parametrize(("host", "expected"), [(A, "unique"), (B, "duplicate")])
 def test_what_strong_facts_show_to_be_one_record_is_a_variant_on_one_host_if_its_title_is_another(
     host: str, expected: str
@@ -759,6 +790,24 @@ def test_equal_texts_with_equal_facts_are_one_record_under_one_title(
         for url, title in zip((f"{A}/1", f"{host}/2"), titles, strict=True)
     )
     assert expected in verdict(earlier, later)
+
+
+def test_records_of_one_url_stay_apart_in_later_runs_too(tmp_path: Path) -> None:
+    records = [Document(f"{A}/list", text(1), facts=named(each)) for each in ("1", "2", "3")]
+    for expected in ("unique", "revisit", "revisit"):
+        with Deduplicator.open(tmp_path / "store.sqlite") as dedup:
+            assert claimed(dedup, *records) == [expected] * 3
+
+
+def item_documents(**settings: Any) -> list[Document]:
+    config = Config(**settings)
+    items = [{"url": f"{A}/{n}", "description": text(1), "sku": sku} for n, sku in enumerate(["s1", "s2", "S1"])]
+    return [document for item in items if (document := item_document(item, config))]
+
+
+def test_facts_of_items() -> None:
+    assert claimed(Deduplicator.open(), *item_documents()) == ["unique", "unique", "duplicate"]
+    assert claimed(Deduplicator.open(), *item_documents(ignore_fields=("sku",))) == ["unique", "duplicate", "duplicate"]
 
 
 # In bounded memory

@@ -28,6 +28,9 @@ CREATE TABLE parent (id INTEGER PRIMARY KEY);
 CREATE TABLE child (id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED);
 CREATE TRIGGER orphan AFTER INSERT ON neardup WHEN new.key = 'meta/bad' BEGIN INSERT INTO child VALUES (1); END;
 """
+FAILING_STATEMENT = """
+CREATE TRIGGER refuse BEFORE INSERT ON neardup WHEN new.key = 'meta/bad' BEGIN SELECT RAISE(ABORT, 'refused'); END;
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +104,16 @@ def test_commit_that_fails(path: str, writer: Writer) -> None:
     writer._do("PRAGMA foreign_keys=ON")
     with pytest.raises(StoreError, match="FOREIGN KEY"):
         write(writer, "good", "bad")
+    assert held(path) == set()
+    write(writer, "other")
+    assert held(path) == {"other"}
+
+
+def test_of_several_statements_one_fails(path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WRITTEN", 1)
+    script(path, FAILING_STATEMENT)
+    with pytest.raises(StoreError, match="refused"):
+        write(writer, "good", "bad", "third")
     assert held(path) == set()
     write(writer, "other")
     assert held(path) == {"other"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import random
 import sqlite3
@@ -20,7 +21,7 @@ import msgpack
 import pytest
 from cli import refused, succeeded
 from faulty import Disk, common_user, read_only_disk, small_disk  # noqa: F401 - fixtures
-from helpers import python, text
+from helpers import python, talk, text
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError, row_index
@@ -214,6 +215,17 @@ def test_file_that_may_not_be_read_is_refused(path: str) -> None:
     assert urls(path) == expected(3)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("common_user")
+def test_directory_that_may_not_be_written_can_be_read(path: str) -> None:
+    fill(path, 3)
+    os.chmod(Path(path).parent, 0o500)
+    _, new = refusals_elsewhere(path, f"{path}.new")
+    assert "create files in its directory" in new
+    assert_readable(path)
+    os.chmod(Path(path).parent, 0o700)
+
+
 def test_read_only_file_system_can_be_read(read_only_disk: Path) -> None:  # noqa: F811
     path = str(read_only_disk / "store.sqlite")
     fill(path, 3)
@@ -235,6 +247,27 @@ def test_what_a_run_that_died_left_on_a_read_only_file_system_is_named(read_only
     assert "create files in its directory" in refused(read_only_disk.parent, "stats", "--store", path)
 
 
+SURVEY = """
+import json, sys
+from test_store_faults import *
+print(json.dumps(survey(Path(sys.argv[1]), json.load(open(sys.argv[2])))))
+"""
+
+
+def survey(path: Path, damages: list[tuple[str, int, list[int]]]) -> dict[str, str]:
+    """Return what is wrong with each damage: the name of a file, the bytes left of it, and the bits to flip in it."""
+    files = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    whole = held(str(path))
+    found = {}
+    for name, size, bits in damages:
+        for file in path.parent.iterdir():
+            file.unlink()
+        for other, content in files.items():
+            (path.parent / other).write_bytes(damaged(content, size, bits) if other == name else content)
+        found[f"{name}, {size} bytes, bits {bits}"] = judged(str(path), whole)
+    return {damage: wrong for damage, wrong in found.items() if wrong}
+
+
 # Damaged
 
 
@@ -245,6 +278,36 @@ def damaged(content: bytes, size: int, bits: list[int]) -> bytes:
     return bytes(data)
 
 
+def judged(path: str, whole: list[str]) -> str:
+    """Return the fault: a store must be refused and left as it is, or hold all that it held."""
+    before = contents(path)
+    try:
+        return "" if held(path) == whole else "holds something else"
+    except StoreError as error:
+        clear = path in str(error) and "\n" not in str(error)
+        return "" if clear and contents(path) == before else f"changed, or not clear: {error}"
+    except Exception as error:
+        return repr(error)
+
+
+def assert_refused_or_harmless(path: str, damages: list[tuple[str, int, list[int]]]) -> None:
+    asked = Path(path).parent.parent / "damages.json"
+    asked.write_text(json.dumps(damages))
+    made = python(SURVEY, path, str(asked))
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout) == {}
+
+
+@pytest.fixture
+def stored(path: str) -> list[Path]:
+    """Return the files of a store with runs that closed, and one that died and was forgotten."""
+    fill(path, *range(20))
+    assert python(DIE, path).returncode == -9
+    fill(path, *range(30, 50))
+    assert urls(path) == expected(*range(20), *range(30, 50))
+    return sorted(Path(path).parent.iterdir())
+
+
 DIE = """
 import sys
 from test_store_faults import *
@@ -253,6 +316,28 @@ commit(dedup, *range(20, 30))
 dedup.flush()
 os.kill(os.getpid(), 9)
 """
+
+
+@pytest.mark.slow
+def test_truncated_store_is_refused_or_whole(path: str, stored: list[Path]) -> None:
+    damages: list[tuple[str, int, list[int]]] = []
+    for file in stored:
+        size = file.stat().st_size
+        edges = {1, 15, 16, 99, 100, 511, 512, size - 1} | {n + by for n in range(0, size, 4096) for by in (-1, 0, 1)}
+        lengths = edges | set(random.Random(1).sample(range(1, size), 50))
+        damages += [(file.name, length, []) for length in sorted(lengths) if 0 < length < size]
+    assert_refused_or_harmless(path, damages)
+
+
+@pytest.mark.slow
+def test_store_with_a_flipped_bit_is_refused_or_whole(path: str, stored: list[Path]) -> None:
+    damages: list[tuple[str, int, list[int]]] = []
+    for file in stored:
+        size = file.stat().st_size
+        # The places that say how the rest is to be read are few, and are all tried.
+        bits = [*range(800), *random.Random(2).sample(range(8 * size), 300)]
+        damages += [(file.name, size, [bit]) for bit in bits]
+    assert_refused_or_harmless(path, damages)
 
 
 @pytest.mark.parametrize("times", [5, *slow(50)])
@@ -310,7 +395,50 @@ def test_clock_that_goes_backwards_between_runs(path: str, monkeypatch: pytest.M
         assert [run.started for run in runs] == sorted(run.started for run in runs)
 
 
+def test_clock_that_goes_backwards_in_a_run(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    with opened(path) as dedup:
+        commit(dedup, 0, 1)
+        monkeypatch.setattr(time, "time", lambda: now - 86_400)
+        commit(dedup, 2, 3)
+        dedup.flush()
+        assert dedup.claim(Document(url="http://c.example/0", text=text(0))).verdict.status == "duplicate"
+    assert urls(path) == expected(0, 1, 2, 3)
+
+
 # A full disk
+
+FULL = """
+import sys
+from faulty import fill_up
+from test_store_faults import *
+path = sys.argv[1] + "/store.sqlite"
+dedup = opened(path)
+commit(dedup, *range(10))
+dedup.flush()
+filler = fill_up(Path(sys.argv[1]))
+commit(dedup, *range(10, 400))
+for _ in range(3):
+    try:
+        dedup.flush()
+    except StoreError as error:
+        print(error)
+"""
+ROOM = "filler.unlink(); dedup.flush(); os.kill(os.getpid(), 9)"
+
+
+def assert_says_full(said: str, path: str, times: int) -> None:
+    lines = said.splitlines()
+    assert len(lines) == times
+    assert all(path in line and "full" in line for line in lines), said
+
+
+@pytest.mark.slow
+def test_what_a_full_disk_held_up_is_written_once_there_is_room(small_disk: Disk) -> None:  # noqa: F811
+    made = python(FULL + ROOM, str(small_disk.path))
+    assert made.returncode == 128 + 9, made.stderr
+    assert_says_full(made.stdout, str(small_disk.path), 3)
+    assert urls(str(small_disk.kept / "store.sqlite"), unclean_run="keep") == expected(*range(400))
 
 
 @pytest.mark.parametrize("rows", [20, 60])
@@ -379,3 +507,44 @@ def test_lock_that_lasts_too_long_is_an_error_and_what_it_held_up_is_written(
         other.communicate("\n")
         commit(dedup, 2)
     assert urls(path) == expected(0, 1, 2)
+
+
+def test_close_does_not_wait_for_a_lock_for_ever(path: str, lock: Callable[[], subprocess.Popen[str]]) -> None:
+    dedup = opened(path)
+    commit(dedup, 0)
+    other = lock()
+    with pytest.raises(StoreError, match="another process"):
+        dedup.close()
+    with pytest.raises(StoreError, match="another process"):
+        opened(path)
+    other.communicate("\n")
+    fill(path, 1)
+    assert urls(path) == expected(1)
+
+
+WRITE = """
+import sys
+from test_store_faults import *
+first = int(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+with opened(sys.argv[1]) as dedup:
+    for n in range(first, first + 150):
+        commit(dedup, n)
+        if n % 3 == 0:
+            dedup.flush()
+            dedup.store.refresh()
+"""
+
+
+@pytest.mark.parametrize("count", [2, *slow(4)])
+def test_processes_that_write_at_once_lose_nothing(path: str, count: int) -> None:
+    starts = range(0, 1000 * count, 1000)
+    writers = [talk(WRITE, path, str(n)) for n in starts]
+    assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * count
+    for writer in writers:  # all at once make the file, too
+        print(file=writer.stdin)
+    for writer in writers:
+        _, errors = writer.communicate()
+        assert writer.returncode == 0, errors
+    assert urls(path) == expected(*(n for start in starts for n in range(start, start + 150)))

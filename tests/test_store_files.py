@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pickle
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from helpers import signature, until
 from store_kinds import Place, commit, fill_numbered, on_disk
 
-from scrapy_neardup.store import StoreError, database
-from scrapy_neardup.store.records import kind_of
+from scrapy_neardup import row_index
+from scrapy_neardup.store import StoreError, database, stored_index
+from scrapy_neardup.store.records import Key, kind_of
 from scrapy_neardup.store.store import BATCH
 
 PAGE = 16_384
@@ -28,6 +33,15 @@ def place(tmp_path: Path) -> Place:
     place = on_disk(tmp_path)
     place.fill("a")
     return place
+
+
+def change(place: Place, key: Key, value: bytes) -> None:
+    with closing(sqlite3.connect(place.address)) as connection, connection:
+        assert connection.execute("UPDATE neardup SET value = ? WHERE key = ?", (value, key)).rowcount == 1
+
+
+def first_key(place: Place, kind: str) -> Key:
+    return next(key for key in place.content() if kind_of(key) == kind)
 
 
 def refusal(place: Place) -> str:
@@ -107,6 +121,23 @@ def test_documents_are_read_with_sqlitedict_and_msgpack_alone(tmp_path: Path, on
 # Damage
 
 
+@pytest.mark.slow
+def test_damage_of_a_large_store_is_told_when_it_is_met(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "SMALL", 0)
+    monkeypatch.setattr(row_index, "TAIL", 100)
+    monkeypatch.setattr(stored_index, "LEAST", 100)
+    place.fill(*(f"document-{n}" for n in range(600)))
+    place.fill("last")  # it writes an index, so that no other crawl reads these rows at its start
+    file = Path(place.address)
+    whole = file.read_bytes()
+    outcomes = []
+    for start in range(PAGE, len(whole), PAGE):
+        file.write_bytes(damaged := whole[:start] + b"\xa5" * PAGE + whole[start + PAGE :])
+        outcomes.append(outcome(place))
+        assert file.read_bytes() == damaged
+    assert {"met"} <= {*outcomes} <= {"", "met", "refused"}
+
+
 def test_large_store_that_was_cut_off_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "SMALL", 0)
     place.fill(*(f"document-{n}" for n in range(300)))
@@ -116,3 +147,33 @@ def test_large_store_that_was_cut_off_is_refused(place: Place, monkeypatch: pyte
         for length in (size - 1, size, size + 1):
             file.write_bytes(whole[:length])
             refusal(place)
+
+
+def outcome(place: Place) -> str:
+    """Return when a store says that it is damaged, if it does: at the start, or later."""
+    try:
+        store = place.open(run=None)
+    except StoreError:
+        return "refused"
+    with closing(store):
+        try:
+            assert len({each.url for each in store.signatures()}) == 602
+        except StoreError as error:
+            return "met" if "malformed" in str(error) or "damaged" in str(error) else str(error)
+    return ""
+
+
+class Bomb:
+    """Leave a file behind when unpickled."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return os.mkdir, (str(self.trace),)
+
+
+@pytest.mark.parametrize("kind", ["meta", "run", "document", "visit"])
+def test_pickles_in_the_file_are_never_executed(place: Place, tmp_path: Path, kind: str) -> None:
+    change(place, first_key(place, kind), pickle.dumps(Bomb(tmp_path / "executed")))
+    refusal(place)  # no other file is there

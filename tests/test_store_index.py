@@ -1,4 +1,4 @@
-"""The index of a store in a file: a cache, made anew whatever becomes of it."""
+"""The index of a store in a file: a cache, made anew whatever becomes of it, and built while others write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from helpers import asking, link, python, settle, signature, until
+from helpers import asking, link, python, settle, signature, talk, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
@@ -32,6 +32,17 @@ from scrapy_neardup.store import stored_index
 from store_kinds import *
 row_index.TAIL = stored_index.LEAST = {TAIL}
 place, first, count = Place(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+"""
+FILL = f"""{PROCESS}
+print("ready", flush=True)
+sys.stdin.readline()
+with place.opened() as store:
+    for number in range(first, first + count):
+        put(store, numbered(number))
+        if number % 10 == 0:
+            store.flush()
+            while store.refresh():
+                pass
 """
 DIE = f"""{PROCESS}
 left = int(sys.argv[4])
@@ -140,9 +151,6 @@ HELD = [number for number in range(50) if number % 10 or number == 40]
 def content(place: Place) -> dict[str, bytes]:
     folder = Path(place.address).parent
     return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
-# Levels
 
 
 def test_levels_are_made_while_rows_are_always_being_written(place: Place) -> None:
@@ -328,6 +336,19 @@ def test_older_copy_of_a_store_goes_with_what_it_knew(filled: Place, tmp_path: P
     assert verify(filled.address).whole
 
 
+def test_index_of_an_older_copy_is_not_taken_for_the_newer_one(filled: Place) -> None:
+    older = {name: data for name, data in content(filled).items() if name.endswith(".idx")}
+    fill_numbered(filled, 200, 40)
+    compact(filled.address)
+    for name in names(filled):
+        Path(next(iter(older))).with_name(name).unlink()
+    for name, data in older.items():
+        Path(name).write_bytes(data)
+    assert held(filled) == [*HELD, *range(200, 240)]
+    assert held(filled, run="") == [*HELD, *range(200, 240)]
+    assert verify(filled.address).findings == []
+
+
 def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
     file = file_of(filled).with_name("half.idx.part")
     file.write_bytes(b"half")
@@ -339,6 +360,28 @@ def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
 
 
 # Several processes, and kills
+
+
+@pytest.mark.parametrize("count", [2, *slow(4)])
+def test_processes_that_build_at_once(place: Place, count: int) -> None:
+    starts = [1000 * n for n in range(count)]
+    processes = [talk(FILL, place.address, str(first), "120") for first in starts]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        print(file=process.stdin)
+    for process in processes:
+        process.communicate()
+        assert process.returncode == 0
+    with place.opened(run=None) as store:
+        numbers = sorted(int((each.url or "").rpartition("/")[2]) for each in store.signatures())
+        assert numbers == [number for first in starts for number in range(first, first + 120)]
+        for number in numbers:
+            assert [each.url for _, each in store.find(asking({"exact": (number + 1000,)}))] == [f"{URL}{number}"]
+    assert [each.what for each in verify(place.address).findings if not each.harmless] == []
+    compact(place.address)
+    assert len(names(place)) == 1
+    assert verify(place.address).findings == []
 
 
 def put_all(store: Store, numbers: range) -> None:

@@ -9,14 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers import asking, python
 from store_kinds import URL, Place, commit, held, numbered, on_disk
 from store_model import PAIR
 
 from scrapy_neardup.hosts import Trial
+from scrapy_neardup.row_index import Level
 from scrapy_neardup.store import Store, StoreError
 from scrapy_neardup.store.sqlite import SqliteBackend
+from scrapy_neardup.store.stored_index import StoredIndex
 
 
 @pytest.fixture
@@ -112,3 +115,17 @@ def test_news_before_a_damaged_row_are_taken_in(place: Place) -> None:
         with pytest.raises(StoreError, match="row 'run/other' is damaged"):
             store.refresh()
         assert store.hosts.dump() == [learned]
+
+
+def test_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    simhashes = np.zeros(1000, np.uint64)
+    level = Level(1, 1000, simhashes.astype(np.int64), simhashes, simhashes)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            StoredIndex(sqlite3.connect(":memory:"), str(tmp_path / "x"), "x", writes=True).write([level])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [*tmp_path.rglob("*.*")] == [tmp_path / "x.index"]

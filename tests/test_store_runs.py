@@ -122,6 +122,15 @@ def test_what_a_forgotten_document_replaced_does_not_come_back(place: Place) -> 
         assert held(store) == ["older"]
 
 
+def test_documents_of_a_run_that_dies_are_let_go_of_by_the_others(place: Place) -> None:
+    with place.opened() as store:
+        commit(store, signature("mine"))
+        place.fill_and_die("lost")
+        wait_for(store, "lost", "mine")
+        place.fill()  # a next run notices
+        wait_for(store, "mine")
+
+
 # Runs that live
 
 
@@ -169,6 +178,15 @@ def test_run_that_went_on_since_the_store_was_opened_is_forgotten_whole(place: P
     place.fill("e", run=run)
     assert place.held() == ["e"]
     assert place.is_whole()
+
+
+def test_living_run_is_not_forgotten(place: Place) -> None:
+    with place.opened() as living, place.opened() as store:
+        commit(living, signature("a"))
+        for run, reason in ((living.run, "is alive"), (store.run, "is alive"), ("stranger", "has no run 'stranger'")):
+            with pytest.raises(StoreError, match=reason):
+                store.forget(Selection(run=run))
+    assert place.held() == ["a"]
 
 
 @pytest.mark.parametrize(("unclean", "expected"), [("forget", "ac"), ("keep", "abc")])

@@ -147,8 +147,9 @@ OTHER_JOBS = [
 ]
 
 
-def employer(known: int) -> Story:
-    return Story(items(A, *OTHER_JOBS[:known], *((title, EMPLOYER + tasks) for title, tasks in JOBS)))
+def employer(known: int, *, swapped: bool = False) -> Story:
+    jobs = reversed(JOBS) if swapped else JOBS
+    return Story(items(A, *OTHER_JOBS[:known], *((title, EMPLOYER + tasks) for title, tasks in jobs)))
 
 
 # A name that another one contains
@@ -172,6 +173,19 @@ ACTS = [
     ("Songs from the Sea", "Sunday 9 June"),
     ("Ode to a Kettle", "Friday 14 June"),
     ("Of Bees and Men", "Thursday 20 June"),
+]
+
+BARN = (
+    "La grange accueille {} le {}. La salle ouvre à dix-neuf heures et le spectacle commence une heure plus tard. Le "
+    "bar sert du cidre et des tartes jusqu'à minuit. Les billets coûtent douze euros, six pour les étudiants et les "
+    "habitants du village. On se gare dans le pré derrière l'église, et un car ramène les gens de la ville à la gare "
+    "après le dernier morceau. Les enfants sont les bienvenus s'ils dorment ou s'ils écoutent."
+)
+
+PLAYS = [
+    ("Les Voix de la Plaine", "samedi 8 juin"),
+    ("Le Bal des Ombres", "dimanche 16 juin"),
+    ("Un Air de la Mer", "samedi 22 juin"),
 ]
 PARISH = (
     "The parish meets on {} March at seven in the school at Elmfold. Anyone may come and listen. After the minutes and "
@@ -220,11 +234,15 @@ KEPT = {
     "two ads of one employer, no other known": employer(0),
     "two ads of one employer, two others known": employer(2),
     "two ads of one employer, five others known": employer(5),
+    "two ads of one employer, the second one first, two others known": employer(2, swapped=True),
     "a name and the same with a word more": Story(
         items(A, *((f"{name} grinder", GRINDER.format(name)) for name in ("Brevo", "Brevo Mini")))
     ),
     "events with function words in their titles": Story(
         items(A, *((f"{act}, {day} | Lantern", LANTERN.format(act, day)) for act, day in ACTS))
+    ),
+    "events with function words in their titles, French": Story(
+        items(A, *((f"{play}, {day} - La Grange", BARN.format(play, day)) for play, day in PLAYS))
     ),
     "meetings under one title": Story(items(A, *(("Parish meeting", PARISH.format(*topic)) for topic in TOPICS))),
     "long texts with two fifths of their own, on one host": ordinances(TWO_TOWNS, A, 2400),

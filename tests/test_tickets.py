@@ -10,6 +10,7 @@ from scrapy.utils.request import request_from_dict
 
 from scrapy_neardup.crawl.middleware import (
     DEAD_LINK,
+    MIRROR,
     Ticket,
     detour,
     disown,
@@ -17,6 +18,7 @@ from scrapy_neardup.crawl.middleware import (
     is_open,
     is_plain,
     is_safe,
+    is_start,
 )
 from scrapy_neardup.text.urls import is_private
 
@@ -197,6 +199,23 @@ def made_of(request, url, **meta):
 def redirects(request):
     """Return the URLs that redirected to a request, and the reasons."""
     return Ticket.of(request).redirects(request), Ticket.of(request).redirects(request, "redirect_reasons")
+
+
+def test_of_the_meta_of_another_request_nothing_counts():
+    asked = Request("http://b.example/1", meta={"is_start_request": True})
+    first = detour(asked, "http://a.example/1", MIRROR, asked.url)
+    first.meta["dont_retry"] = True
+    first.meta.update(redirect_urls=["http://a.example/1"], redirect_reasons=[301])
+    moved = first.replace(url="http://a.example/2")
+    assert (Ticket.of(moved).mirror_of, is_start(moved)) == ("http://b.example/1", True)
+    assert redirects(moved) == (["http://a.example/1"], [301])
+    child = made_of(moved, "http://a.example/3", mine=1)
+    assert (Ticket.of(child).instead_of, is_start(child), redirects(child)) == (None, False, ([], []))
+    assert "dont_retry" not in child.meta
+    assert child.meta["mine"] == 1
+    child.meta.update(redirect_urls=["http://a.example/1", child.url], redirect_reasons=[301, 302])
+    again = child.replace(url="http://a.example/4")
+    assert redirects(again) == (["http://a.example/3"], [302])
 
 
 def test_what_the_spider_has_tried_again_is_the_same_detour():

@@ -1,4 +1,4 @@
-"""Text to tokens, script by script."""
+"""Text to tokens, script by script; the same ones whichever segmenter of Chinese is installed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_segmenter import CHINESE
+from tiers import slow
 
-from scrapy_neardup.text.tokens import _HAN, _KNOWN, _UNSPACED, marks, normalize, segmenter, tokenize
+from scrapy_neardup.text.tokens import _HAN, _KNOWN, _UNSPACED, by_jieba, marks, normalize, segmenter, tokenize
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,9 @@ def test_an_emoji_is_no_word_whichever_way_it_is_shown() -> None:
     assert tokenize("one ❤️ two 1️⃣ 👩‍💻") == tokenize("one ❤ two 1⃣ 👩💻")
 
 
+ALL = pytest.mark.parametrize("all_of_them", [False, *slow(True)])
+
+
 def one_by_one(text: str) -> list[str]:
     """Return the words of a text that is made normal as a whole and cut run by run."""
     found: list[str] = []
@@ -115,3 +119,20 @@ SOME += "م\u034f\u0640\ufe77"
 @given(st.text(st.sampled_from(SOME) | st.characters()))
 def test_cutting_all_at_once_gives_the_words_of_each_run(text: str) -> None:
     assert tokenize(text) == one_by_one(text)
+
+
+@pytest.mark.slow
+@ALL
+def test_each_han_character_that_jieba_does_not_know_is_a_word(
+    monkeypatch: pytest.MonkeyPatch, all_of_them: bool
+) -> None:
+    assert tokenize("中国㐀㐁人民𠀀𠀁鿖") == ["中国", "㐀", "㐁", "人民", "𠀀", "𠀁", "鿖"]
+    han = [c for c in map(chr, range(0x3400, 0x4_0000)) if re.match(f"[{_HAN}]", c)]
+    assert len(han) > 150_000
+    texts = ["。".join(f"中国{c}人民{c}{c}x{c}的" for c in han[at : at + 64]) for at in range(0, len(han), 64)]
+    texts = texts[:: 1 if all_of_them else 20]
+    found = []
+    for segment in (segmenter(), by_jieba()):
+        monkeypatch.setattr("scrapy_neardup.text.tokens.segmenter", lambda segment=segment: segment)
+        found.append(list(map(tokenize, texts)))
+    assert found[0] == found[1]

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import store_damage
+from helpers import detectors
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -177,3 +178,13 @@ def test_feeds_of_any_bytes(tmp_path: Path, ending: str) -> None:
                 assert isinstance(row.data, dict)
 
     try_one()
+
+
+@some
+@given(st.binary(max_size=300) | st.binary(max_size=300).map(b"SQLite format 3\x00".__add__))
+def test_stores_of_any_bytes(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "x.sqlite"
+    file.write_bytes(data)
+    with telling(StoreError):
+        open_store(str(file), detectors(), run=None).close()
+    assert file.read_bytes() == data

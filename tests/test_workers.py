@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from scrapy_neardup.document import Document
 from scrapy_neardup.processes import ProcessError
 from scrapy_neardup.row_index import Equal
 from scrapy_neardup.settings import Config, ConfigError
+from scrapy_neardup.text.html import build_reader
 
 
 class Heavy:
@@ -28,6 +30,8 @@ class Heavy:
     heavy = True
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
+        if document.text.startswith("fail"):
+            raise OddError("no fingerprint", "of this text")
         if document.text.startswith("die"):
             os._exit(1)
         if document.text.startswith("once"):
@@ -36,6 +40,25 @@ class Heavy:
 
     def index(self) -> Equal:
         return Equal()
+
+
+class OddError(Exception):
+    """Can't be sent from one process to another."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} {other}")
+
+
+class Hindered(Heavy):
+    """Is the end of each process that it is sent to, as long as a file is there."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["file"].exists():
+            os._exit(1)
+        self.__dict__.update(state)
 
 
 def once(file: Path) -> None:
@@ -78,6 +101,13 @@ def test_nothing_is_started_where_nothing_is_to_be_done(detectors: list[Any], co
     assert prepared(detectors, *documents(1), count=count) == [{}]
 
 
+@pytest.mark.slow
+def test_what_a_detector_raises_is_told_and_harms_no_other() -> None:
+    wrong, right = prepared([Heavy()], Document(text="fail"), *documents(1))
+    assert (type(wrong), str(wrong)) == (ProcessError, "OddError('no fingerprint of this text')")
+    assert "heavy" in right
+
+
 def test_a_document_that_kills_its_process_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
     deadly = Document(url="http://a.example/", text="die")
     made = prepared([Heavy()], *documents(1), deadly, *documents(2))
@@ -94,6 +124,29 @@ def test_what_a_process_was_at_when_it_died_is_tried_again(tmp_path: Path, caplo
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("retry", [0.0, 1000.0])
+def test_processes_that_can_not_begin_are_tried_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry: float
+) -> None:
+    monkeypatch.setattr("scrapy_neardup.crawl.workers.RETRY", retry)
+    (file := tmp_path / "hindrance").touch()
+    workers, (first, second) = Workers([Hindered(file)], 1), documents(2)
+
+    async def prepare() -> None:
+        with pytest.raises(ProcessError, match="a new process died at once"):
+            await workers.prepare(first)
+        file.unlink()
+        with nullcontext() if retry == 0 else pytest.raises(ProcessError, match="died at once"):
+            await workers.prepare(second)
+
+    try:
+        asyncio.run(prepare())
+    finally:
+        workers.close()
+    assert (list(first.ready), list(second.ready)) == ([], ["heavy"] if retry == 0 else [])
+
+
 def test_after_the_end_nothing_is_made_here_either() -> None:
     workers, (document,) = Workers([Heavy()], 1), documents(1)
     workers.close()
@@ -107,6 +160,17 @@ def test_a_detector_that_can_not_be_sent_is_refused() -> None:
     detector.lock = threading.Lock()  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="'heavy' has to be sent to another process, but pickling"):
         Workers([detector], 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reactor", ["asyncioreactor.AsyncioSelectorReactor", "selectreactor.SelectReactor"])
+def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) -> None:
+    from site_server import Page, article, html
+
+    a.pages["/0.html"], b.pages["/0.html"] = (Page(html(article(0), name)) for name in "ab")
+    settings = {"NEARDUP_DETECTORS": ["spiders.NotHere"], "TWISTED_REACTOR": f"twisted.internet.{reactor}"}
+    result = crawl("OneAfterAnother", settings, urls=[f"{site.url}/0.html" for site in (a, b)])
+    assert result.count("duplicates/not_here") == result.count("duplicates") == 1
 
 
 @pytest.mark.parametrize(
@@ -135,6 +199,13 @@ def reader(html: str) -> str:
 reader.heavy = True  # type: ignore[attr-defined]
 
 
+def failing(html: str) -> str:
+    raise OddError("no text", "in this page")
+
+
+failing.heavy = True  # type: ignore[attr-defined]
+
+
 def pages(extractor: Any, *htmls: str, count: int = 1) -> list[Any]:
     """Return each page as a process of its own reads it, or what went wrong."""
 
@@ -154,6 +225,20 @@ def test_pages_are_read_elsewhere_where_that_takes_long() -> None:
     assert [page.text.split()[0] for page in made] == [str(number + 19) for number in range(9)]
     assert {page.title for page in made} == {"T"}
     assert str(os.getpid()) not in {page.text.split()[-1] for page in made}
+
+
+@pytest.mark.slow
+def test_trafilatura_reads_elsewhere_what_it_reads_here() -> None:
+    pytest.importorskip("trafilatura")
+    html = f"<!doctype html><html><title>T</title><body><article><p>{text(1)}</p><p>{text(2)}</p></article></html>"
+    assert pages("trafilatura", html) == [build_reader("trafilatura")(html)]
+
+
+@pytest.mark.slow
+def test_what_an_extractor_raises_is_told() -> None:
+    (wrong,) = pages(failing, "<p>x")
+    assert isinstance(wrong, ProcessError)
+    assert "no text in this page" in str(wrong)
 
 
 @pytest.mark.parametrize(("extractor", "count"), [("builtin", 1), (len, 1), (reader, 0), ("trafilatura", 0)])
