@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from cli import refused, rows, succeeded, write
-from helpers import asking, built, hashes, link, named, names, signature, sketch
+from helpers import asking, built, hashes, link, named, names, signature, sketch, text
 from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk, put, wait_for
 
+from scrapy_neardup import Document
 from scrapy_neardup.facts import Kind, name_of, pack
 from scrapy_neardup.fingerprints.record import encode
 from scrapy_neardup.hosts import Trial
@@ -108,6 +109,19 @@ def test_programs_that_round_integers_change_nothing(source: Place) -> None:
     rows = source.exported()
     assert any("hex" in str(row.get("target")) for row in rows)
     assert json.loads(json.dumps(rows), parse_int=lambda digits: int(float(digits))) == rows
+
+
+def test_decisions_stay_the_same(source: Place, copy: Place) -> None:
+    settings: dict[str, Any] = {"detectors": ["imatch", "simhash", "shingle", "feature_code"]}
+    with source.dedup(**settings) as dedup:
+        for seed in range(20):
+            dedup.claim(Document(f"{URL}{seed}", text(seed))).commit()
+    copy.load(source.exported())
+    with copy.dedup(**settings) as dedup:
+        for seed in range(20):
+            claim = dedup.claim(Document(f"http://n.example/{seed}", text(seed) + " one more"))
+            assert claim.verdict.duplicate_of == f"{URL}{seed}"
+        assert dedup.claim(Document("http://n.example/new", text(99))).verdict.status == "unique"
 
 
 def test_a_second_time_it_changes_nothing(source: Place, copy: Place) -> None:
@@ -363,6 +377,8 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**DOCUMENT, "key": ID + 2**32}, "of a run that has no row"),
         ({**HOST, "key": "../r"}, "its key is '../r'"),
         ({**DOCUMENT, "url": 5}, "its url is 5; allowed is str | None"),
+        ({**DOCUMENT, "title": 5}, "its title is 5; allowed is str"),
+        ({**DOCUMENT, "label": 5}, "its label is 5; allowed is str"),
         ({**DOCUMENT, "record": {"base64": "ä"}}, "no document"),
         (with_record(RECORD[:599]), "no document"),
         (with_record(RECORD[:-1]), f"its record has {len(RECORD) - 1} bytes; allowed are {len(RECORD)}"),
@@ -384,6 +400,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**VISIT, "before": 7}, "no visit"),
         ({**VISIT, "before": [ID, -5]}, "its before is"),
         ({**VISIT, "target": -5}, "-5; allowed is the id of a document"),
+        ({**VISIT, "is_copy": 1}, "its is_copy is 1; allowed is bool"),
         ({**VISIT, "url": None}, "its url is None; allowed is str"),
         ({**HOST, "trials": [[["a"]]]}, "no host"),
         (trial(0, ["a"]), "its trials is"),
@@ -392,6 +409,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**HOST, "met": {"a": 1e18}}, "its met is {'a': 1e+18}; allowed is dict[str, float]"),
         ({**HOST, "counters": [["a.example", -5, True]]}, "its counters is"),
         ({**RUN, "started": math.inf}, "its started is inf; allowed is float"),
+        ({**RUN, "closed": -math.inf}, "its closed is -inf; allowed is float | None"),
         ({**RUN, "sealed": -1}, "its sealed is -1"),
         ({**RUN, "sealed": 2**36}, "too many rows for a run"),
         ({**RUN, "forgotten": [[0, 2**60]]}, "too many rows for a run"),
