@@ -196,6 +196,32 @@ def test_where_stdout_can_not_be_written_it_is_told(
     assert (made.returncode, made.stderr) == (code, said)
 
 
+LATE = """
+import importlib.abc, os, signal, sys
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == os.environ["AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from scrapy.cmdline import execute
+execute(["scrapy", "neardup", "stats", "--store", "held.sqlite"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "module",
+    [
+        "scrapy_neardup.commands.look",
+        *slow("scrapy_neardup.detectors", "scrapy_neardup.text.html"),
+    ],
+)
+def test_ctrl_c_while_a_verb_is_imported(folder: Path, module: str) -> None:
+    env = {**os.environ, "AT": f"{module}"}
+    made = subprocess.run([sys.executable, "-c", LATE], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    assert (made.returncode, made.stdout, made.stderr) == (130, "", "")
+
+
 @pytest.mark.slow
 def test_only_the_verb_that_is_called_is_imported(folder: Path) -> None:
     code = "import sys; from scrapy.cmdline import execute\ntry: execute(['scrapy', 'neardup', 'stats', '--help'])\n"
