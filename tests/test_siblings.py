@@ -69,7 +69,8 @@ def subject_text(count: int, second: str = "") -> str:
         (9, ("Balloons", "Zeppelin"), SUBJECT),
         (10, ("Balloons", "Zeppelin"), "copy"),
         (20, ("Balloons", "Zeppelin"), "copy"),
-        (0, ("The Zeppelin of balloons", "Zeppelin"), "copy"),
+        (0, ("The Zeppelin of balloons", "Zeppelin"), NAME),
+        (0, ("Zeppelin: a balloon", "Zeppelin"), "copy"),
         (0, ("", "Zeppelin"), "copy"),
         (0, ("Balloons", ""), "copy"),
         (0, ("Balloons", "Kites"), "copy"),  # its text says nothing of kites either
@@ -150,6 +151,30 @@ def test_practically_equal_texts_need_the_subject_too(host: str, word: str, expe
 def test_titles_that_name_what_is_not_in_the_text(titles: tuple[str, str], host: str, expected: str) -> None:
     earlier, later = Document(f"{A}/1", text(1), titles[0]), Document(f"{host}/2", text(1), titles[1])
     assert expected in verdict(earlier, later)
+
+
+@pytest.mark.parametrize(
+    ("titles", "said", "expected"),
+    [
+        (("Blue boots", "Boots"), "boots", NAME),
+        (("Blue boots", "Boots"), "boots blue", "copy"),
+        (("Boots", "Blue boots"), "boots", NAME),  # the text may be about the boots of the earlier page
+        (("Red boots", "Blue boots"), "blue", "copy"),
+        (("Red boots", "Blue boots"), "blue red", NAME),
+        (("Red boots", "Blue boots"), "", NAME),
+        (("set_blue", "get_blue"), "set_blue get_blue", NAME),  # nothing in common, but the text says both
+        (("set_blue", "get_blue"), "", "copy"),
+        (("Blue: boots", "Boots"), "boots", "copy"),  # "Blue" may be the name of the site
+        (("Boots | Blue", "Blue - Boots"), "boots", "copy"),
+    ],
+)
+@pytest.mark.parametrize("host", [A, B])
+def test_titles_that_differ_in_a_name(titles: tuple[str, str], said: str, host: str, expected: str) -> None:
+    """Both texts say the same of their names, and differ in one word."""
+    parts = words(200, 1)
+    parts[20:181:20] = [f"{each} {said}" for each in parts[20:181:20]]
+    earlier, later = " ".join(parts), " ".join([*parts[:50], "other", *parts[50:]])
+    assert expected in verdict(Document(f"{A}/1", earlier, titles[0]), Document(f"{host}/2", later, titles[1]))
 
 
 @pytest.mark.parametrize(

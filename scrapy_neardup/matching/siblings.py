@@ -103,11 +103,9 @@ def _with(beginning: Words, titles: Collection[Words]) -> int:
 
 
 def names(first: Words, second: Words) -> tuple[list[str], list[str]] | None:
-    """Return, for each of two titles, the tokens of the words that the other lacks. Return None unless they have a word
-    in common, and each has one to `NAME` words that the other lacks, or only their order differs."""
+    """Return, for each of two titles, the tokens of the words that the other lacks; None if it lacks over `NAME`."""
     alone = [[word for word in ours if word not in theirs] for ours, theirs in ((first, second), (second, first))]
-    is_moved = first != second and sorted(first) == sorted(second)
-    if set(first).isdisjoint(second) or not (is_moved or all(0 < len(name) <= NAME for name in alone)):
+    if max(map(len, alone)) > NAME:
         return None
     ours, theirs = (tokenize(_joined(name)) for name in alone)
     return ours, theirs
@@ -248,7 +246,7 @@ class Pair:
             yield "the text is thin, and the titles or the texts differ"
         if self.differ_in_subject and self._lacks_subject():
             yield "the earlier text lacks the subject of the title"
-        if self.differ_in_subject and self.is_of_one_host and self._differ_in_name:
+        if self.differ_in_subject and self._differ_in_name:
             yield "the titles differ in a name"
         required = self._required_own()
         if self.own_resemblance < required:
@@ -327,14 +325,20 @@ class Pair:
 
     @property
     def _differ_in_name(self) -> bool:
-        """True if the titles differ in names, and the later text does not tell whose it is: it says both or neither.
+        """True if the titles differ in names, and the later text says both; or neither, if the titles share a word.
 
-        Titles with the same parts in another order, such as the name of the site, do not differ.
+        Titles do not differ if one has all parts of the other, in whatever order. Under equal texts, they differ only
+        on one host, and not if only one title has a name.
         """
-        if sorted(_parts(self._later.title)) == sorted(_parts(self._earlier.title)):
+        ours, theirs = self._page.title, title_words(self._earlier.title)
+        first, second = (set(_parts(each.title)) for each in (self._later, self._earlier))
+        found = names(ours, theirs)
+        if not found or first <= second or second <= first:
             return False
-        found = names(self._page.title, title_words(self._earlier.title)) or ()
-        return len({bool(name) and self._page.words.issuperset(name) for name in found}) == 1
+        if self._is_equal and not (self.is_of_one_host and bool(found[0]) == bool(found[1])):
+            return False
+        says = {bool(name) and self._page.words.issuperset(name) for name in found}
+        return says == {True} or (says == {False} and not set(ours).isdisjoint(theirs))
 
     @property
     def _has_other_figures(self) -> bool:
