@@ -217,6 +217,14 @@ def test_thin_text_that_differs(edits: tuple[int, ...], expected: str) -> None:
     assert expected in verdict(Document(f"{A}/1", text(1), "Boats"), later)
 
 
+@pytest.mark.parametrize(
+    ("title", "thin", "expected"), [("Kites", True, THIN), ("Kites", False, "copy"), ("Boats - Club", True, "copy")]
+)
+def test_thin_text_of_another_host_that_differs(title: str, thin: bool, expected: str) -> None:
+    later = Document(f"{B}/2", edited(text(1), 100), title, thin=thin)
+    assert expected in verdict(Document(f"{A}/1", text(1), "Boats"), later)
+
+
 # Evidence: own text, without what other pages have
 
 FORM = 100

@@ -241,8 +241,9 @@ class Pair:
     def _reasons(self) -> Iterator[str]:
         """Yield the reasons that take more than facts to find."""
         titles = self._later.title, self._earlier.title
-        is_same = self._is_equal and (not all(titles) or self._has_same_title)
-        if self._page.document.thin and self.is_of_one_host and not is_same:
+        is_one = self.is_of_one_host
+        is_same = self._is_equal and (not (is_one and all(titles)) or self._has_same_title)
+        if self._page.document.thin and (is_one or self.differ_in_subject) and not is_same:
             yield "the text is thin, and the titles or the texts differ"
         if self.differ_in_subject and self._lacks_subject():
             yield "the earlier text lacks the subject of the title"
