@@ -102,10 +102,12 @@ def _with(beginning: Words, titles: Collection[Words]) -> int:
     return sum(each[: len(beginning)] == beginning for each in titles)
 
 
-def names(first: Words, second: Words) -> tuple[list[str], list[str]] | None:
-    """Return, for each of two titles, the tokens of the words that the other lacks; None if it lacks over `NAME`."""
-    alone = [[word for word in ours if word not in theirs] for ours, theirs in ((first, second), (second, first))]
-    if max(map(len, alone)) > NAME:
+def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
+    """Return, for each of two titles, the tokens of the words that the other lacks. Return None if there are over
+    `NAME`, or if the earlier title has none, unless only the order differs."""
+    alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
+    is_moved = later != earlier and sorted(later) == sorted(earlier)
+    if max(map(len, alone)) > NAME or not (alone[1] or is_moved):
         return None
     ours, theirs = (tokenize(_joined(name)) for name in alone)
     return ours, theirs
@@ -329,7 +331,7 @@ class Pair:
         """True if the titles differ in names, and the later text says both; or neither, if the titles share a word.
 
         Titles do not differ if one has all parts of the other, in whatever order. Under equal texts, they differ only
-        on one host, and not if only one title has a name.
+        on one host, and not if only the earlier title has a name.
         """
         ours, theirs = self._page.title, title_words(self._earlier.title)
         first, second = (set(_parts(each.title)) for each in (self._later, self._earlier))
