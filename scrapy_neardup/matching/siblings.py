@@ -107,10 +107,8 @@ def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
     `NAME`, or if the earlier title has none, unless only the order differs."""
     alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
     is_moved = later != earlier and sorted(later) == sorted(earlier)
-    if max(map(len, alone)) > NAME or not (alone[1] or is_moved):
-        return None
     ours, theirs = (tokenize(_joined(name)) for name in alone)
-    return ours, theirs
+    return (ours, theirs) if max(map(len, alone)) <= NAME and (theirs or is_moved) else None
 
 
 def _joined(name: Sequence[str]) -> str:
