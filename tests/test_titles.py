@@ -129,4 +129,4 @@ def test_names_in_which_titles_of_one_form_differ(a: str, b: str, expected: tupl
 def test_a_later_title_needs_no_name() -> None:
     assert names(("shop",), ("red", "shop")) == ([], ["red"])
     assert names(("red", "shop"), ("shop",)) is None
-    assert names(("red", "shop"), ("-", "shop")) is None
+    assert names(("shop",), ("-", "shop")) is None

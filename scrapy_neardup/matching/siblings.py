@@ -108,7 +108,8 @@ def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
     alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
     is_moved = later != earlier and sorted(later) == sorted(earlier)
     ours, theirs = (tokenize(_joined(name)) for name in alone)
-    return (ours, theirs) if max(map(len, alone)) <= NAME and (theirs or is_moved) else None
+    has_names = all(alone) or theirs or is_moved
+    return (ours, theirs) if has_names and max(map(len, alone)) <= NAME else None
 
 
 def _joined(name: Sequence[str]) -> str:
