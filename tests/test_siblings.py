@@ -69,8 +69,7 @@ def subject_text(count: int, second: str = "") -> str:
         (9, ("Balloons", "Zeppelin"), SUBJECT),
         (10, ("Balloons", "Zeppelin"), "copy"),
         (20, ("Balloons", "Zeppelin"), "copy"),
-        (0, ("The Zeppelin of balloons", "Zeppelin"), NAME),
-        (0, ("Zeppelin: a balloon", "Zeppelin"), "copy"),
+        (0, ("The Zeppelin of balloons", "Zeppelin"), "copy"),
         (0, ("", "Zeppelin"), "copy"),
         (0, ("Balloons", ""), "copy"),
         (0, ("Balloons", "Kites"), "copy"),  # its text says nothing of kites either
@@ -154,27 +153,28 @@ def test_titles_that_name_what_is_not_in_the_text(titles: tuple[str, str], host:
 
 
 @pytest.mark.parametrize(
-    ("titles", "said", "expected"),
+    ("titles", "said", "on_one_host", "on_two"),
     [
-        (("Blue boots", "Boots"), "boots", NAME),
-        (("Blue boots", "Boots"), "boots blue", "copy"),
-        (("Boots", "Blue boots"), "boots", "copy"),  # the earlier text lacks nothing
-        (("Red boots", "Blue boots"), "blue", "copy"),
-        (("Red boots", "Blue boots"), "blue red", NAME),
-        (("Red boots", "Blue boots"), "", NAME),
-        (("set_blue", "get_blue"), "set_blue get_blue", NAME),  # nothing in common, but the text says both
-        (("set_blue", "get_blue"), "", "copy"),
-        (("Blue: boots", "Boots"), "boots", "copy"),  # "Blue" may be the name of the site
-        (("Boots | Blue", "Blue - Boots"), "boots", "copy"),
+        (("Blue boots", "Boots"), "boots", NAME, "copy"),  # another site writes no "Video" into its titles
+        (("Blue boots", "Boots"), "boots blue", "copy", "copy"),
+        (("Boots", "Blue boots"), "boots", "copy", "copy"),  # the earlier text lacks nothing
+        (("Red boots", "Blue boots"), "blue", "copy", "copy"),
+        (("Red boots", "Blue boots"), "blue red", NAME, NAME),
+        (("Red boots", "Blue boots"), "", NAME, "copy"),
+        (("set_blue", "get_blue"), "set_blue get_blue", NAME, NAME),  # nothing in common, but the text says both
+        (("set_blue", "get_blue"), "", "copy", "copy"),
+        (("Blue: boots", "Boots"), "boots", "copy", "copy"),  # "Blue" may be the name of the site
+        (("Boots | Blue", "Blue - Boots"), "boots", "copy", "copy"),
     ],
 )
-@pytest.mark.parametrize("host", [A, B])
-def test_titles_that_differ_in_a_name(titles: tuple[str, str], said: str, host: str, expected: str) -> None:
+def test_titles_that_differ_in_a_name(titles: tuple[str, str], said: str, on_one_host: str, on_two: str) -> None:
     """Both texts say the same of their names, and differ in one word."""
     parts = words(200, 1)
     parts[20:181:20] = [f"{each} {said}" for each in parts[20:181:20]]
-    earlier, later = " ".join(parts), " ".join([*parts[:50], "other", *parts[50:]])
-    assert expected in verdict(Document(f"{A}/1", earlier, titles[0]), Document(f"{host}/2", later, titles[1]))
+    earlier, changed = " ".join(parts), " ".join([*parts[:50], "other", *parts[50:]])
+    for host, expected in ((A, on_one_host), (B, on_two)):
+        later = Document(f"{host}/2", changed, titles[1])
+        assert expected in verdict(Document(f"{A}/1", earlier, titles[0]), later)
 
 
 @pytest.mark.parametrize(
