@@ -327,21 +327,22 @@ class Pair:
 
     @property
     def _differ_in_name(self) -> bool:
-        """True if the titles differ in names, and the later text says both; on one host, or neither if they share a word.
+        """True if the titles differ in names, and the later text says both; on one host, also if it says neither.
 
-        Titles do not differ if one has all parts of the other, in whatever order; nor, on two hosts or under equal
-        texts, if only the earlier title has a name: outlets write "Update", "photos" and such into theirs.
+        Titles do not differ if one has all parts of the other, in whatever order. On two hosts, both need a name, since
+        outlets write "Update", "photos" and such into theirs.
         """
         ours, theirs = self._page.title, title_words(self._earlier.title)
         first, second = (set(_parts(each.title)) for each in (self._later, self._earlier))
         found = names(ours, theirs)
         if not found or first <= second or second <= first:
             return False
-        is_one, is_one_sided = self.is_of_one_host, bool(found[0]) != bool(found[1])
-        if self._is_equal and not is_one or is_one_sided and (self._is_equal or not is_one):
+        said = [bool(name) and self._page.words.issuperset(name) for name in found]
+        if not self.is_of_one_host:
+            return all(said) and not self._is_equal
+        if self._is_equal and bool(found[0]) != bool(found[1]):
             return False
-        says = {bool(name) and self._page.words.issuperset(name) for name in found}
-        return says == {True} or (says == {False} and is_one and not set(ours).isdisjoint(theirs))
+        return all(said) or not (any(said) or set(ours).isdisjoint(theirs))
 
     @property
     def _has_other_figures(self) -> bool:
