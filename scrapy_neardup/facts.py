@@ -295,17 +295,18 @@ def differing(a: bytes, b: bytes) -> frozenset[int]:
 
 
 def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
-    """Return the hashed names of those facts that tell the records of a family apart: words and dates, else numbers.
+    """Return the hashed names of those facts that tell the records of a family apart: words and dates, then numbers.
 
     The family are records of another site with one text. A new record with this text can only repeat the one with which
-    it agrees in these facts. Numbers may be the site's own, so they are not asked if a strong fact names the record.
-    Facts that the new record lacks are left out.
+    it agrees in these facts. Numbers may be the site's own, so they are asked only of records that agree in the rest,
+    and not if a strong fact names the new record. Facts that it lacks are left out.
     """
-    theirs = [_by_name(each) for each in family]
-    words, numbers = (
-        {name for name in _by_name(new, kinds) if len({each.get(name) for each in theirs}) > 1} for kinds in TELLING
-    )
-    return frozenset(words or (() if has_strong(new) else numbers))
+    ours, theirs, found = _by_name(new), [_by_name(each) for each in family], set[int]()
+    for kinds in TELLING[: 1 if has_strong(new) else 2]:
+        names = {name for name in _by_name(new, kinds) if len({each.get(name) for each in theirs}) > 1}
+        theirs = [each for each in theirs if all(each.get(name) == ours[name] for name in names)]
+        found |= names
+    return frozenset(found)
 
 
 def agree_in(names: Names, a: bytes, b: bytes) -> bool:

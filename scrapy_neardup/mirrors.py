@@ -258,7 +258,7 @@ class Mirrors:
             yield _requestable(url, rule.url), rule
 
     def _named(self, url: str) -> str | None:
-        names = (site(url), host(url)) if self._hosts else ()
+        names = (site(url), host(url)) if self._hosts and site(url) else ()
         original = next(filter(None, map(self._hosts.get, names)), None)
         return urlsplit(url)._replace(netloc=original).geturl() if original else None
 

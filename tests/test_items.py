@@ -511,6 +511,18 @@ def test_records_that_differ_only_in_numbers_are_found_on_another_host_by_these(
     assert statuses_of([*flats, flat("b", 2, 850)])[-1] != "duplicate"
 
 
+def test_numbers_tell_records_apart_that_agree_in_words() -> None:
+    places = [("a", "Ulm", 1), ("a", "Ulm", 2), ("a", "Bonn", 1), ("b", "Ulm", 3), ("b", "Ulm", 2)]
+    flats = [{"url": f"http://{host}.example/{city}{unit}", "city": city, "unit": unit} for host, city, unit in places]
+    assert statuses_of(flats) == ["unique"] * 4 + ["duplicate"]
+
+
+def test_records_with_one_url_are_told_apart_on_another_host_too() -> None:
+    cities = [("a", "Ulm"), ("a", "Bonn"), ("b", "Bonn"), ("b", "Jena")]
+    items = [{"url": f"http://{host}.example/jobs", "city": city} for host, city in cities]
+    assert statuses_of(items) == ["unique", "unique", "duplicate", "unique"]
+
+
 def test_an_item_with_the_facts_that_its_copy_has_now_is_the_original() -> None:
     old, new = ({"url": "http://a.example/1", "rent": rent} for rent in (900, 850))
     copies = [{**each, "url": "http://b.example/1"} for each in (old, new)]

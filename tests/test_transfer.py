@@ -241,6 +241,14 @@ def test_other_fingerprints_are_refused(source: Place, copy: Place) -> None:
 # Runs that are open
 
 
+def test_two_runs_of_one_file_that_have_one_code_are_refused(source: Place, copy: Place) -> None:
+    fill_numbered(source, 0, 1, run="run-9887")
+    first, run, *others = source.exported()
+    other = json.loads(json.dumps(run).replace("run-9887", "run-93528"))
+    with pytest.raises(ValueError, match="have one code"):
+        copy.load([first, run, other, *others])
+
+
 def test_import_leaves_a_living_run_alone(place: Place) -> None:
     run = fill_numbered(place, 1, 1)
     everything = place.exported()

@@ -35,6 +35,7 @@ ENOUGH = 41  # equal pages that bring a rule into force
         ("/x?offset=-20", "/x", ""),
         ("/x?a=b&c=d&e=f&g=h", "/x", ""),
         ("/x", "mailto:x", ""),
+        ("/x?sid=a1b2c3d4#!/one", "/x#!/two", ""),
     ],
 )
 def test_by_what_urls_differ(a: str, b: str, expected: str) -> None:
@@ -192,7 +193,25 @@ def test_a_login_wall_at_many_urls_is_one_page() -> None:
     world.crawl(prints, 60, start=1000)
     for number in range(10):
         world.fetch(f"/{2000 + number}", text(2))
-    assert not world.fetch("/2005?print=1", text(2))  # at so many URLs, it may be a wall
+    assert not world.fetch("/2000?print=1", text(2))  # at so many URLs, it may be a wall
+
+
+def test_a_short_text_is_no_evidence_whichever_came_first() -> None:
+    world = World()
+    world.crawl(prints)
+    world.fetch("/9000", text(9000))
+    world.fetch("/9000?print=1", "Please log in.")
+    assert world.rules == ["print"]
+
+
+def test_the_rules_with_most_evidence_are_kept() -> None:
+    world = World()
+    world.crawl(prints, 30)
+    for number in range(20):
+        for url in (f"/{number}", f"/{number}?b{number}=x"):
+            world.fetch(f"/c{url}", text(3000 + number))
+    world.crawl(prints, 15, start=30)
+    assert world.rules == ["print"]
 
 
 def test_pages_that_are_nearly_alike_are_no_evidence() -> None:

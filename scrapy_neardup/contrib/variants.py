@@ -33,9 +33,8 @@ from ..text.urls import canonical_url, parts_of, site
 
 logger = logging.getLogger(__name__)
 
-ENOUGH = 41  # documents at two URLs of a class that bring a rule into force: 93 % of all classes, at a risk of 5 %
-AGAIN = 200  # such documents that a rule needs once it was wrong
-BRANCH = 3  # such documents in each place to which the rule applies
+ENOUGH, AGAIN = 41, 200  # documents at two URLs of a class that bring a rule into force, at first and once it was wrong
+BRANCH, WALL = 3, 8  # such documents in each place; classes with one document, which may be a login wall
 EQUAL = 0.99  # the resemblance of equal texts
 MOST_NAMES, MOST_URLS = 3, 32  # parameters that are left out together, and URLs of a document that are compared
 DOCUMENTS, PLACES = 1_000, 16  # the maximum numbers of documents of a rule, and of places of a document
@@ -51,12 +50,12 @@ class Variation(NamedTuple):
 
     plain: str  # the canonical URL without the parameters; it may not exist
     parts: frozenset[str]  # the parameters that were left out, such as `print=1`; the value of a session id is `*`
-    place: str  # the directory, the names of the other parameters, and the parts: a parameter may matter only somewhere
+    place: str  # the directory, the names of the other parameters, and the parts: a parameter may matter in some
 
 
 def variation(url: str, names: str) -> Variation | None:
     """Return a URL as a member of its class without some parameters; None if it can't be in one."""
-    plain = url_query_cleaner(canonical_url(url), names.split("&"), remove=True, unique=False)
+    plain = url_query_cleaner(canonical_url(url), names.split("&"), remove=True, unique=False, keep_fragments=True)
     kept, parts = sorted(item.partition("=")[0] for item in _items(plain)), parts_of(plain)
     left_out = frozenset(_SESSION.sub("=*", item) for item in _items(url) - _items(plain))
     if parts is None or any(map(_NUMBER.fullmatch, left_out)):
@@ -85,6 +84,7 @@ class Rule:
     same: dict[str, list[str]] = field(default_factory=dict)
     """By the own URL of a document that was at two URLs of a class: the places of these URLs."""
     needed: int = ENOUGH
+    confirmed: float = 0.0
 
     @property
     def in_force(self) -> bool:
@@ -97,8 +97,9 @@ class Rule:
         """Note that a URL returned the document with this own URL, if that is another URL of the class."""
         here, there = variation(url, self.names), variation(own, self.names)
         if here and there and here.plain == there.plain and canonical_url(url) != canonical_url(own):
-            known = [*self.same.get(own, ()), here.place, there.place]
-            self.same[own] = [*dict.fromkeys(known)][-PLACES:]
+            self.confirmed = time.time()
+            if len(self.same) < DOCUMENTS:
+                self.same[own] = [*dict.fromkeys([*self.same.get(own, ()), here.place, there.place])][-PLACES:]
 
 
 class Variants(Adviser):
@@ -111,8 +112,9 @@ class Variants(Adviser):
         self._last: LocalCache[str, tuple[str, float]] = LocalCache(CLASSES)  # by class: its last document, and when
         try:
             read = json.loads(Path(file).read_bytes()) if file and Path(file).exists() else {"rules": {}, "last": {}}
-            self.rules.update((name, [Rule(**rule) for rule in rules]) for name, rules in read["rules"].items())
-            self._last.update(read["last"])
+            for name, rules in read["rules"].items():
+                self.rules[name] = [Rule(r["names"], dict(r["same"]), int(r["needed"]), r["confirmed"]) for r in rules]
+            self._last.update((name, (own, float(seen))) for name, (own, seen) in read["last"].items())
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise ConfigError(f"VARIANTS_FILE = {file!r} can't be read: {error!r}") from error
 
@@ -132,27 +134,27 @@ class Variants(Adviser):
             Path(part).write_bytes(json.dumps({"rules": self.rules, "last": self._last}, default=vars).encode())
 
     async def advise(self, request: Request) -> Advice | None:
-        if self._neardup.config.skip_mirrors and is_plain(request):
-            return await self._neardup.ask(self.advice, request.url)
-        return None
+        is_asked = self._neardup.config.skip_mirrors and is_plain(request)
+        return await self._neardup.ask(self.advice, request.url) if is_asked else None
 
     def advice(self, url: str) -> Advice | None:
         """Return the advice on a URL that was never fetched; None to fetch it."""
-        rules = [rule for rule in self.rules.get(site(url), ()) if rule.in_force]
+        since = time.time() - self._neardup.config.mirror_ttl
+        rules = [rule for rule in self.rules.get(site(url), ()) if rule.in_force and rule.confirmed >= since]
         for rule in rules if rules and not self._dedup.store.resolve(url) else ():
-            held, visit = self._before(url, rule)
+            visit = self._last_of_class(url, rule)
             is_fresh = visit and (self._dedup.deliveries.is_of_run(visit.seen) or time.time() - visit.seen < self._ttl)
-            if held and visit and is_fresh and self._stands_for(url, rule, held):
-                return Advice(SKIP, held.url, visit.size, known_by="the rule on variants of its URL")
+            if visit and visit.signature and is_fresh and self._stands_for(url, rule, visit.signature):
+                return Advice(SKIP, visit.signature.url, visit.size, known_by="the rule on variants of its URL")
         return None
 
-    def _before(self, url: str, rule: Rule) -> tuple[Signature | None, Visit | None]:
-        """Return the long text that the class returned last or, if the rule was unknown then, that of its plain URL."""
+    def _last_of_class(self, url: str, rule: Rule) -> Visit | None:
+        """Return the last visit of a class or, if the rule was new then, of its plain URL; None for a short text."""
         here = variation(url, rule.names)
         own, seen = self._last.get(f"{here.plain} {rule.names}", (here.plain, 0.0)) if here else ("", 0.0)
         visit = self._dedup.store.resolve(own)
         is_long = visit and visit.firm and visit.signature and visit.signature.sketch.tokens >= SHORT
-        return (visit.signature, replace(visit, seen=max(seen, visit.seen))) if visit and is_long else (None, None)
+        return replace(visit, seen=max(seen, visit.seen)) if visit and is_long else None
 
     def _stands_for(self, url: str, rule: Rule, held: Signature) -> bool:
         """Return whether a URL may be skipped for a document of its class."""
@@ -160,12 +162,14 @@ class Variants(Adviser):
         # A part that only the own URL has may matter: no plain URL is skipped, and no language for another.
         if not (here and there and there.plain == here.plain and there.parts <= here.parts):
             return False
-        return rule.covers(here) and rule.covers(there) and not self._dedup.matcher.reviews.differ(url, held.url)
+        visits = self._dedup.store.visits(held, MOST_URLS) if held.copy_count >= WALL else ()
+        is_wall = len({found.plain for each in visits if (found := variation(each.url, rule.names))}) >= WALL
+        is_apart = is_wall or self._dedup.matcher.reviews.differ(url, held.url)
+        return not is_apart and rule.covers(here) and rule.covers(there)
 
     def visited(self, claim: Claim) -> None:
-        document = claim.document
-        for url in dict.fromkeys((document.url, *document.aliases)):
-            if url and url not in document.loose:
+        for url in dict.fromkeys((claim.document.url, *claim.document.aliases)):
+            if url and url not in claim.document.loose:
                 self._suspect(url, claim)
                 for rule in self.rules.get(site(url), ()):
                     self._learn(url, rule, claim)
@@ -175,23 +179,22 @@ class Variants(Adviser):
         for visit in self._dedup.store.visits(claim.match.signature, MOST_URLS) if claim.match else ():
             names, rules = difference(url, visit.url), self.rules.get(site(url), [])
             if names and names not in (rule.names for rule in rules):
-                self.rules[site(url)] = [*sorted(rules, key=lambda rule: rule.in_force)[1 - RULES :], Rule(names)]
+                rules.sort(key=lambda rule: (rule.in_force, rule.needed, len(rule.same)))
+                self.rules[site(url)] = [*rules[1 - RULES :], Rule(names)]
 
     def _learn(self, url: str, rule: Rule, claim: Claim) -> None:
         """Compare the document that a URL returned with the last one of its class."""
-        was_in_force, (held, visit), document = rule.in_force, self._before(url, rule), (claim.match or claim).signature
-        if held is document:
-            if claim.match and claim.match.evidence.resemblance >= EQUAL and len(rule.same) < DOCUMENTS:
+        was_in_force, document = rule.in_force, (claim.match or claim).signature
+        visit = self._last_of_class(url, rule) if claim.signature.sketch.tokens >= SHORT else None
+        if visit and visit.signature is document:
+            if claim.match and claim.match.evidence.resemblance >= EQUAL:
                 rule.confirm(url, document.url or "")
         elif visit and self._dedup.deliveries.is_of_run(visit.seen):  # else it may have changed since then
             rule.same, rule.needed = {}, AGAIN
         if here := variation(url, rule.names):
             self._last[f"{here.plain} {rule.names}"] = document.url or "", time.time()
         if rule.in_force != was_in_force:
-            self._tell(f"{site(url)}/…?{rule.names.replace('&', '=…&')}=…", in_force=rule.in_force)
-
-    def _tell(self, urls: str, *, in_force: bool) -> None:
-        self._neardup.stats.inc_value(f"neardup/variants/{'learned' if in_force else 'dropped'}")
-        what = "in nothing that matters" if in_force else "in content: they are fetched again"
-        level = logging.INFO if in_force else logging.WARNING
-        logger.log(level, "%s and the same URLs without these parameters differ %s", urls, what)
+            self._neardup.stats.inc_value(f"neardup/variants/{'dropped' if was_in_force else 'learned'}")
+            how = "in content: they are fetched again" if was_in_force else "in nothing that matters"
+            what = f"{site(url)}/…?{rule.names.replace('&', '=…&')}=… and the same URLs without these parameters differ"
+            logger.log(logging.WARNING if was_in_force else logging.INFO, "%s %s", what, how)

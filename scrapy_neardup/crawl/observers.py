@@ -138,7 +138,7 @@ class Observer:
         if not document or not original or not (document.title and original.title):
             return ""
         self._compared += 1
-        is_same = original.title == document.title or same_title(original.title, document.title)
+        is_same = same_title(original.title, document.title[:TITLE])
         self._others += not is_same
         if is_same or not _is_most(self._others, self._compared):
             return ""

@@ -217,7 +217,7 @@ class Matcher:
         returned last, then others that it returned before. Of the nearest matches, one with equal facts is chosen, and
         one that its URL still returns. Then the one with the most copies is chosen, since its text is probably in the
         middle of a family of texts. By resemblance alone, the family would be split, depending on the order of arrival.
-        Of equal texts, the oldest is chosen.
+        Of texts that are equal with title and facts, the oldest is chosen.
         """
         self.apart = None
         self._has_siblings = False
@@ -243,9 +243,10 @@ class Matcher:
         return held.facts == signature.facts, is_current, held.copy_count, match.evidence.resemblance, -held.first_seen
 
     def _is_superseded(self, signature: Signature) -> bool:
-        """Return whether a document's own URL returned another document later."""
+        """Return whether a document of an earlier run was replaced at its own URL by another with its text."""
         last = self.last(signature.url)
-        return last is not None and last is not signature
+        is_other = last is not None and last is not signature and _same_text(last, signature)
+        return is_other and not self._store.is_new(signature)
 
     def _repeated(self, document: Document, signature: Signature) -> list[Match]:
         """Return a match for each held document that a document repeats; if some are of preferred hosts, only these.

@@ -46,9 +46,9 @@ Words: TypeAlias = tuple[str, ...]
 
 NAME = 3  # the maximum number of words in which titles of one form differ
 CUT = 4  # the minimum number of words of a title that was cut off
+ELLIPSIS = ".…⋯"
 
-_SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|[｜：]")
-_ELLIPSIS = re.compile(r"(?:…|⋯|\.{3})+$")
+_SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜|(?<=^[^：]{2})：")
 _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 
 
@@ -65,7 +65,7 @@ def _title_word() -> re.Pattern[str]:
 def same_title(first: str, second: str) -> bool:
     """Return whether two titles are equal apart from the names of their sites (at the end, if both have one).
 
-    A title that was cut off equals each that begins with it, or has it after a colon.
+    A title that was cut off equals one that goes on.
     """
     ours, theirs = _parts(first), _parts(second)
     is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
@@ -75,8 +75,14 @@ def same_title(first: str, second: str) -> bool:
 
 
 def _is_cut(title: str, whole: str) -> bool:
-    stems = (_ELLIPSIS.sub("", part) for part in _parts(title) if _ELLIPSIS.search(part))
-    return any(len(title_words(stem)) >= CUT and stem in squeeze(whole).casefold() for stem in stems)
+    """Return whether a part of a title is the beginning of one of another title, and has an ellipsis at its end."""
+    ours, theirs = _parts(title), _parts(whole)
+    for stem in (part.rstrip(ELLIPSIS) for part in ours if part.endswith(tuple(ELLIPSIS))):
+        others = [part for part in ours if part.rstrip(ELLIPSIS) != stem]
+        rest = [part for part in theirs if not part.startswith(stem)]
+        if len(rest) < len(theirs) and len(tokenize(stem)) >= CUT:
+            return not (others and rest) or others == rest
+    return False
 
 
 def _parts(title: str) -> list[str]:

@@ -82,7 +82,7 @@ class Backend(Protocol):
     """Storage and lookup of rows. Use a back end in one thread at a time.
 
     A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns. The methods
-    that have a body here serve a store that no other process uses.
+    with a body or only a docstring here serve a store that no other process uses.
     """
 
     name: str

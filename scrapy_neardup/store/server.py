@@ -282,9 +282,9 @@ class Server:
         return ["lease", run, int(1000 * seconds)]
 
     def hold_run(self, run: str) -> bool:
-        if is_taken := self.run(self._taking(code(run), LEASE)) != [0]:
+        if is_ours := self.run(self._taking(code(run), LEASE)) != [0]:
             self.runs.add(code(run))
-        return is_taken
+        return is_ours
 
     def is_held(self, run: str) -> bool:
         return bool(self.run(["call", "EXISTS", self.key("lease.", code(run))])[0])

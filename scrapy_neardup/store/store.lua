@@ -137,8 +137,8 @@ function operations.hold(place, keys, simhash, value)
   each_list(append, place, keys, simhash)
 end
 
--- Writes a row; with `if_missing`, only if it does not exist. `known`: the bytes of its keys that the index has, if the
--- row is pending or written.
+-- Writes a row; with `if_missing`, only if it does not exist. `known`: the number of bytes at the beginning of its keys
+-- that the index has, if the row is pending or written.
 function operations.row(place, keys, simhash, value, known, if_missing)
   local hash, field = at(place)
   local old = call('HGET', hash, field)

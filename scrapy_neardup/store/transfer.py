@@ -132,9 +132,11 @@ def _add_runs(store: Store, runs: list[Run]) -> None:
     """Write records of runs that are new or changed, except for runs that are alive in this store."""
     session, backend = store.session, store.backend
     new = [(run, session.runs.get(records.code(run.id))) for run in runs]
+    ids: dict[int, str] = {}
     for run, known in new:
-        if known and known.id != run.id:
-            why = f"the runs {known.id!r} and {run.id!r} have one code, so no store can have both"
+        other = ids.setdefault(records.code(run.id), known.id if known else run.id)
+        if other != run.id:
+            why = f"the runs {other!r} and {run.id!r} have one code, so no store can have both"
             raise ValueError(f"{why}; import it into another store or NEARDUP_NAMESPACE")
     held = [run for run, known in new if _merged(run, known) != known and backend.hold_run(run.id)]
     try:
