@@ -77,9 +77,8 @@ class Command(ScrapyCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             sys.exit(_refused("", f"{args[0]!r} is not an option; see {PROGRAM} --help"))
-        if opts.overview:
-            opts.call = []
-        words = [*OTHER_WORDS.get(opts.call[0], opts.call[:1]), *opts.call[1:]] if opts.call else []
+        call = [] if opts.overview else opts.call
+        words = [*OTHER_WORDS.get(call[0], call[:1]), *call[1:]] if call else []
         opts.verb, rest = self._verb(words)
         if opts.verb:
             try:
@@ -146,9 +145,8 @@ class Command(ScrapyCommand):
         if opts.verb is None:
             print(overview())
             return 0
-        _, run = _functions(opts.verb)
         try:
-            return run(opts, self.settings) or 0
+            return _functions(opts.verb)[1](opts, self.settings) or 0
         except (ConfigError, ExtractorError, FileError, StoreError) as error:
             return _refused(opts.verb, error)
 
@@ -196,12 +194,9 @@ def answer(opts: argparse.Namespace, result: object, lines: Iterable[str] = (), 
 def fields(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each name and value, with what they contain indented below."""
     for name, value in result.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, (Mapping, list)):
             yield name
-            yield from (f"  {line}" for line in fields(value))
-        elif isinstance(value, list):
-            yield name
-            yield from (f"  {part}" for part in value)
+            yield from (f"  {line}" for line in (fields(value) if isinstance(value, Mapping) else value))
         else:
             yield f"{name:24} {'-' if value is None else value}"
 
