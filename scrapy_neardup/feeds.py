@@ -92,7 +92,7 @@ class Feeds:
 
 @contextmanager
 def writing_rows(path: str, feeds: Feeds) -> Iterator[Callable[[Row], object]]:
-    """Yield a function that writes rows of `feeds` to a file, those of the same format as they were read."""
+    """Yield a function that writes rows of `feeds` to a file; unchanged, if it has their format. Raise FileError."""
     kind = _kind(path)
     if kind in (Parquet, Warc) and kind is not feeds.kind:
         raise FileError(f"{path}: {kind.name} is written only from {kind.name}, but the feeds are {feeds.kind.name}")

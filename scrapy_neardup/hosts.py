@@ -153,7 +153,7 @@ class Relation:
         return rows
 
     def add(self, rows: Iterable[Trial]) -> bool:
-        """Add trials, which must be sorted oldest first. Each trial replaces the earlier trial of its path.
+        """Add trials, sorted oldest first. Each replaces the earlier one of its path; an UNKNOWN one only removes it.
 
         Return whether the rule came into force or was dropped.
         """
@@ -421,9 +421,9 @@ class Counters:
         return self._known.get(host(url or ""), set()) if self._known else set()
 
     def visit(self, url: str, new: bytes, held: bytes, *, has_text: bool) -> list[int]:
-        """Learn from the facts of two visits to a record whose text is the same. Return the names of new counters.
+        """Learn from the facts of two visits to a record with one text. Return the hashed names of new counters.
 
-        `has_text`: whether the text is long. Without a long text, a record may say nothing but its numbers.
+        `has_text`: whether the text is long. A record with a short one may say nothing but its numbers.
         """
         changed = differing(new, held)
         facts = names_in(new, COUNTING) & names_in(held, COUNTING)

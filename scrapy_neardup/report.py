@@ -57,7 +57,7 @@ class Change(NamedTuple):
 
 
 def last_crawl(store: Store) -> Run | None:
-    """Return the last run that is not one of a command; None if there is none."""
+    """Return the last run of a spider, or of Python code; None if there is none."""
     return next((run for run in reversed(store.runs()) if not run.writer.startswith("neardup ")), None)
 
 

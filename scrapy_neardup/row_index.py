@@ -103,7 +103,7 @@ class Index(Protocol[T]):
 
 @dataclass(eq=False)
 class Level:
-    """The sorted entries of the rows with numbers `first` to `last`."""
+    """The rows with numbers `first` to `last`: their places, SimHashes and sorted entries."""
 
     first: int
     last: int

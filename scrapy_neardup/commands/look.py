@@ -120,10 +120,10 @@ def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
     example:
       scrapy neardup changes --store neardup.sqlite
 
-    The last crawl is compared with the one before. new: a new URL with new content. changed: content that differs from
-    that of the last visit, with the resemblance of the two. moved: held content at a new URL, if no earlier URL was
-    seen with it. gone: content of the previous crawl that no URL has now. Moved and gone pages are listed only for a
-    crawl that finished and left out no pages.
+    The last crawl is compared with the last full one of its spider. new: a new URL with new content. changed: content
+    that differs from that of the URL's previous visit, with the resemblance of the two. moved: held content at a new
+    URL, if no earlier URL was seen with it. gone: content of the previous crawl that no URL has now. Moved and gone
+    pages are listed only for a crawl that finished and left out no pages.
     """
     with held(with_store(opts, settings)) as store:
         run = report.last_crawl(store)

@@ -401,7 +401,7 @@ class NearDup:
 
 
 class Component:
-    """A part of the plugin. A crawl has one instance, however often Scrapy and other parts ask for it."""
+    """A part of the plugin. A crawl has one instance of each, however often Scrapy and other parts ask for it."""
 
     def __init__(self, neardup: NearDup) -> None:
         self.neardup = neardup

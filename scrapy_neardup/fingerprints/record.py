@@ -195,7 +195,7 @@ class Decoded:
 
 
 def make(sources: Sequence[Source], wanted: Wanted) -> list[bytes]:
-    """Return the records of documents, without fingerprints of other detectors. Other threads run meanwhile."""
+    """Return the records of documents, with the standard fingerprints only. The C code lets threads run."""
     if native.compiled:
         terms, parts = wanted.terms or NO_TERMS, wanted.exact | wanted.simhash << 1 | wanted.shingle << 2
         return native.compiled.sign(list(sources), terms.hashes, terms.starts, wanted.digests, parts)

@@ -290,9 +290,9 @@ class ConceptIndex(InvertedIndex[Vector, T]):
     """Finds documents with similar key concepts at similar places.
 
     Concepts are similar if the cosine of their counts is above `least_cosine`, Sim_thr. Places are similar if the
-    spread of their shifts, divided by the number of words that the texts span, is below `most_spread`. In the paper,
-    S_thr is a number of words. Here it is a share of the words, since in a long text one more occurrence of a concept
-    shifts the later occurrences farther. Section 3.5.
+    spread of their shifts, divided by the number of words that the texts span, is below `most_spread`. The paper's
+    S_thr is a number of words, not a share; but in a long text one more occurrence of a concept shifts the later ones
+    farther. Section 3.5.
     """
 
     def __init__(self, least_cosine: float, most_spread: float) -> None:

@@ -216,7 +216,7 @@ class RedisBackend(Server, Backend):
 
 
 def namespaces(address: str) -> list[str]:
-    """Return the sorted namespaces on a server or cluster. Raise StoreError if the server fails."""
+    """Return the sorted namespaces of this version on a server or cluster. Raise StoreError if the server fails."""
     with store_errors(named(address)), clients(address)() as client:
         keys = client.scan_iter(match=f"{{neardup:*:{VERSION}}}*", count=1000)
         names = {key.split(b":")[1] for key in keys}

@@ -350,7 +350,7 @@ class Store:
         return sorted(self.session.runs.values(), key=lambda run: run.started)
 
     def is_alive(self, run: str) -> bool:
-        """Return whether a living process has this run open. If not, read the run's latest record into `runs`."""
+        """Return whether a living process has this run open. If not, update its record in `session.runs`."""
         if run == self.run or self.backend.is_held(run):
             return True
         self.session.update_runs(self.backend.get([f"{RUN}/{run}"]))  # the run may have been closed meanwhile

@@ -190,7 +190,7 @@ def title_of(root: etree._Element) -> str:
 
 
 def weight(text: str) -> int:
-    """Return the number of letters in `text`. A Chinese, Japanese or Korean letter counts more than one."""
+    """Return the number of characters in `text`, blanks too. A Chinese, Japanese or Korean one counts as 2.5."""
     return len(text) if text.isascii() else len(text) + int((_WIDTH - 1) * len("".join(_WIDE.findall(text))))
 
 
