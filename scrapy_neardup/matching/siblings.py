@@ -71,12 +71,11 @@ def same_title(first: str, second: str) -> bool:
     is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
     longest = max(ours, key=len, default="")
     has_longest = longest == max(theirs, key=len, default="") and not (longest and longest == ours[-1] == theirs[-1])
-    return ours == theirs or is_part or has_longest or _is_cut(first, second) or _is_cut(second, first)
+    return ours == theirs or is_part or has_longest or _is_cut(ours, theirs) or _is_cut(theirs, ours)
 
 
-def _is_cut(title: str, whole: str) -> bool:
+def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
     """Return whether a part of a title is the beginning of one of another title, and has an ellipsis at its end."""
-    ours, theirs = _parts(title), _parts(whole)
     for stem in (part.rstrip(ELLIPSIS) for part in ours if part.endswith(tuple(ELLIPSIS))):
         others = [part for part in ours if part.rstrip(ELLIPSIS) != stem]
         rest = [part for part in theirs if not part.startswith(stem)]

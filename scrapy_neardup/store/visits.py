@@ -196,11 +196,9 @@ class Visits:
         if not self._session.is_own(known.at):
             earlier = None if known.target else known.before
             return _packed(known, known.at, earlier and replace(earlier, before=None))
-        return (
-            known.before
-            if records.number_of(known.at) > self._session.sealed
-            else _packed(known, known.at, former(known))
-        )
+        if records.number_of(known.at) > self._session.sealed:
+            return known.before
+        return _packed(known, known.at, former(known))
 
     def _write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
         for entry in chain(entries, deleted):
@@ -255,10 +253,8 @@ class Visits:
 
 def former(visit: Visit) -> Visit | None:
     """Return the state before the run that wrote a visit, with a document if one is known."""
-    before = visit.before
-    while before and (
-        records.code_of(before.at) == records.code_of(visit.at) or (before.target is None and before.before)
-    ):
+    before, own = visit.before, records.code_of(visit.at)
+    while before and (records.code_of(before.at) == own or (before.target is None and before.before)):
         before = before.before
     return before
 
