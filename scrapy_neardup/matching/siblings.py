@@ -38,7 +38,6 @@ from ..fingerprints.record import (
     resemblance,
 )
 from ..signature import Signature
-from ..text.main_text import squeeze
 from ..text.tokens import marks, tokenize
 from ..text.urls import host
 
@@ -85,7 +84,7 @@ def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
 
 
 def _parts(title: str) -> list[str]:
-    return [part for part in _SEPARATOR.split(squeeze(title).casefold()) if part]
+    return [part for part in _SEPARATOR.split(" ".join(title.split()).casefold()) if part]
 
 
 def subject(title: Words, titles: Collection[Words]) -> Words:

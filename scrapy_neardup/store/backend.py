@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from ..fingerprints.record import SIMHASH
 from ..row_index import NEWEST, Equal, Index, Near, Places, Question, RowIndex, keep_nearest
 from ..signature import Signature
-from .records import COUNTED, Key, Record, bounds, is_id
+from .records import COUNTED, Key, Record, bounds
 
 if TYPE_CHECKING:
     from ..detectors import Detector
@@ -227,7 +227,8 @@ class MemoryBackend(Backend):
             times *= 8
             wider = question._replace(most=times * most)
             return self._found(question, self.index.find([wider], times * NEWEST)[0], times)
-        keep_nearest(near, NEWEST)
+        if len(near) > NEWEST:
+            keep_nearest(near, NEWEST)
         return Found({key: found[-most:] for key, found in keys.items()}, [rows[place] for place in near])
 
     def size(self, kind: str) -> int:
@@ -289,14 +290,13 @@ class Lookup:
             keys = array("Q", chain.from_iterable(signature.keys.get(name, ()) for name in self._newest))
         return Question(keys, self._most, None if self._distance is None else signature.simhash, self._distance or 0)
 
-    def proposed(self, name: str, signature: Signature, found: Found) -> list[Row]:
-        """Return the rows in `found` that the detector `name` proposes, each once."""
+    def proposed(self, name: str, signature: Signature, found: Found) -> set[Key]:
+        """Return the keys of the rows in `found` that the detector `name` proposes."""
         rows: Iterable[Row] = found.near if name == SIMHASH else ()
         if newest := self._newest.get(name):
             keys = filter(found.rows.__contains__, signature.keys.get(name, ()))
             rows = chain.from_iterable(found.rows[key][-newest:] for key in keys)
-        by_key = {row.key: row for row in rows}
-        return [row for key, row in by_key.items() if is_id(key)]  # a damaged index may lead to any row
+        return {row.key for row in rows}
 
     def enter(self, signature: Signature) -> None:
         """Add a document to the indexes in RAM, in place of its old entries."""

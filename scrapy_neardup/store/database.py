@@ -20,6 +20,8 @@ PAGE = 16_384  # bytes; a row takes about 800, and smaller pages would leave a t
 # Numbers are never reused, and a replaced row gets a new number. So rows above the highest known number are new.
 _COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key NOT NULL UNIQUE, value BLOB)"
 SMALL = 2**25  # bytes; all checksums of a file up to this size are compared when it is opened, which takes 0.1 s
+ERRORS = sqlite3.Error, UnicodeDecodeError, MemoryError
+"""What SQLite raises; the last two are of a damaged file."""
 _LEAST_BYTES = 512  # the minimum size of an SQLite file, which is one page
 _NO_STORE = "is not a store: its file is not a database; it was left as it is"
 _ADVICE = {
@@ -68,12 +70,17 @@ def store_errors(path: str, what: str) -> Iterator[None]:
     """Convert SQLite's errors in a `with` block to StoreError with advice. `what` can't be done, such as "opened"."""
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:  # a damaged file can raise the last two
-        why = " ".join(str(error).split())
-        if "not a database" in why:
-            raise StoreError(f"store {path!r} {_NO_STORE}") from error
-        advice = next(advice for sign, advice in _ADVICE.items() if sign in why)
-        raise StoreError(f"store {path!r} can't be {what}: {why}; {advice}; it was left as it is") from error
+    except ERRORS as error:
+        raise failure(path, what, error) from error
+
+
+def failure(path: str, what: str, error: Exception) -> StoreError:
+    """Return the error with advice for one of `ERRORS`. `what` can't be done, such as "opened"."""
+    why = " ".join(str(error).split())
+    if "not a database" in why:
+        return StoreError(f"store {path!r} {_NO_STORE}")
+    advice = next(advice for sign, advice in _ADVICE.items() if sign in why)
+    return StoreError(f"store {path!r} can't be {what}: {why}; {advice}; it was left as it is")
 
 
 def check_file(path: Path, writes: bool) -> None:

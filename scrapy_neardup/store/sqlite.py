@@ -80,12 +80,18 @@ class SqliteBackend(MemoryBackend):
         wanted = list(keys)
         rows = super().get(wanted)
         stored = [key for key in wanted if key not in self._rows]
-        with store_errors(self.name, "read"):
-            for at in range(0, len(stored), AT_ONCE):
-                some = stored[at : at + AT_ONCE]
-                query = f'SELECT key, value FROM "{self._table}" WHERE key IN ({",".join("?" * len(some))})'
-                rows += [Row(*row) for row in self._db.execute(query, some)]
+        for at in range(0, len(stored), AT_ONCE):
+            some = stored[at : at + AT_ONCE]
+            query = f'SELECT key, value FROM "{self._table}" WHERE key IN ({",".join("?" * len(some))})'
+            rows += [Row(*row) for row in self._read(query, some)]
         return rows
+
+    def _read(self, query: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        """Return the answer to a query. Raise StoreError if the file can't be read."""
+        try:
+            return self._db.execute(query, arguments).fetchall()
+        except database.ERRORS as error:
+            raise database.failure(self.name, "read", error) from error
 
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
@@ -129,8 +135,7 @@ class SqliteBackend(MemoryBackend):
         query = f'SELECT key, value FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT {AT_ONCE}'
         rows: list[Any] = [(first, None)]
         while rows:
-            with store_errors(self.name, "read"):
-                rows = self._db.execute(query, (rows[-1][0], end)).fetchall()
+            rows = self._read(query, (rows[-1][0], end))
             for key, value in rows:
                 unwritten.discard(key)
                 if (record := self._rows.get(key, value)) is not None:
@@ -141,17 +146,15 @@ class SqliteBackend(MemoryBackend):
         first, end = COUNTED[kind].start, COUNTED[kind].stop
         own = json.dumps(self._counted(kind))  # the rows in RAM
         query = f'SELECT count(*) FROM "{self._table}" WHERE key >= ? AND key < ? AND key NOT IN'
-        with store_errors(self.name, "read"):
-            [stored] = self._db.execute(f"{query} (SELECT value FROM json_each(?))", (first, end, own)).fetchone()
+        [(stored,)] = self._read(f"{query} (SELECT value FROM json_each(?))", (first, end, own))
         return super().size(kind) + int(stored)
 
     def writers(self) -> set[int]:
         found, least = set(), 0
         query = f'SELECT key FROM "{self._table}" WHERE key > ? AND key < ? ORDER BY key LIMIT 1'
-        with store_errors(self.name, "read"):
-            while row := self._db.execute(query, (least, COUNTED[DOCUMENT].stop)).fetchone():
-                found.add(code := code_of(row[0]))
-                least = id_of(code + 1, 0)  # behind all documents of this run
+        while rows := self._read(query, (least, COUNTED[DOCUMENT].stop)):
+            found.add(code := code_of(rows[0][0]))
+            least = id_of(code + 1, 0)  # behind all documents of this run
         return found
 
     # Writing
@@ -204,14 +207,13 @@ class SqliteBackend(MemoryBackend):
     def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
         if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises it
             self._settle(wait=False)
-        with store_errors(self.name, "read"):
-            [version] = self._db.execute("PRAGMA data_version").fetchone()  # changes when another connection commits
-            if version == self.version:
-                return [], False
-            rows, more = self._read_news()
-            self.version = self.version if more else version
-            if not self._own:  # the index has all rows up to this number
-                self.index.grow(self._known, wait=False)
+        [(version,)] = self._read("PRAGMA data_version")  # changes when another connection commits
+        if version == self.version:
+            return [], False
+        rows, more = self._read_news()
+        self.version = self.version if more else version
+        if not self._own:  # the index has all rows up to this number
+            self.index.grow(self._known, wait=False)
         return rows, more
 
     def _read_news(self) -> tuple[list[Row], bool]:
@@ -221,7 +223,7 @@ class SqliteBackend(MemoryBackend):
         """
         first, last = self._own[0] if self._own else (END, 0)
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'
-        rows = self._db.execute(f"{query} {AT_ONCE}", (self._known, first)).fetchall()
+        rows = self._read(f"{query} {AT_ONCE}", (self._known, first))
         has_failed = self._writing and self._writing[0].done() and self._writing[0].exception()
         own = self._writing[1] if self._writing and not has_failed else {}
         found: list[Row] = []

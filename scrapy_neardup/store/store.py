@@ -25,6 +25,7 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, cast
 from weakref import WeakSet, WeakValueDictionary
 
@@ -162,19 +163,25 @@ class Store:
     def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
         """Yield the candidates among rows: for a mere look, none that are pending elsewhere on a server."""
         is_look = self.is_remote and signature is not self._intended
+        rows = {row.key: row for row in chain(found.near, *found.rows.values())}
+        # A damaged index may lead to any row.
+        some = (row for row in rows.values() if records.is_id(row.key) and not (is_look and row.is_pending))
+        documents = self._sorted(map(self.held, some))
         for name in self.lookup.names:
             if index := self.lookup.own.get(name):
-                documents = self._still_held(index.find(signature.fingerprints.get(name, ())))
+                proposed = self._sorted(self._still_held(index.find(signature.fingerprints.get(name, ()))))
             else:
-                rows = self.lookup.proposed(name, signature, found)
-                documents = [self.held(row) for row in rows if not (is_look and row.is_pending)]
-            for each in sorted(documents, key=_moment):
-                if not self._is_gone(each):
-                    yield name, each
+                keys = self.lookup.proposed(name, signature, found)
+                proposed = [each for each in documents if each.id in keys]
+            yield from ((name, each) for each in proposed)
 
     def _still_held(self, documents: Iterable[Signature]) -> list[Signature]:
         by_id = {each.id: each for each in documents}
         return list({row.key: by_id[cast(int, row.key)] for row in self.backend.get(by_id)}.values()) if by_id else []
+
+    def _sorted(self, documents: Iterable[Signature]) -> list[Signature]:
+        """Return documents that were not forgotten, oldest first."""
+        return sorted((each for each in documents if not self._is_gone(each)), key=_moment)
 
     def add(self, signature: Signature) -> bool:
         """Hold a document as pending. Return False if newer candidates of an intended one may exist, so that its lookup
@@ -298,9 +305,8 @@ class Store:
     def of_page(self, url: str) -> list[Signature]:
         """Return the documents of a page that gave several items, oldest first; [] for any other page."""
         rows = self._rows(records.index_key("page", canonical_url(url)), MANY)
-        documents = [each for each in map(self.held, rows) if each.label and not self._is_gone(each)]
-        of_page = [each for each in documents if canonical_url(each.url or "") == canonical_url(url)]
-        return sorted(of_page, key=_moment)
+        items = (each for each in map(self.held, rows) if each.label)
+        return self._sorted(each for each in items if canonical_url(each.url or "") == canonical_url(url))
 
     def pages(self, name: str) -> list[Signature]:
         """Return the newest samples of a host, oldest first. Leave out those that can't be read."""
@@ -309,8 +315,7 @@ class Store:
             for row in self._rows(records.index_key("host", name), PAGES):
                 with suppress(StoreError):
                     documents.append(self.held(row))
-        known = (each for each in documents if host(each.url or "") == name and not self._is_gone(each))
-        return sorted(known, key=_moment)
+        return self._sorted(each for each in documents if host(each.url or "") == name)
 
     def _rows(self, key: int, most: int) -> list[Row]:
         """Return the newest rows of committed documents that the index has for a key."""
