@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_COPIES = 1000  # the maximum number of URLs of one document to consider
 MANY = 8  # a text at this many paths is no page's own text, however long it is: it may be a login wall
 DAY = 86_400.0
-SKIP, REDIRECT, LEAVE, STOP = "skip", "redirect", "leave", "stop"
+SKIP, REDIRECT, STOP = "skip", "redirect", "stop"
 
 
 class Advice(NamedTuple):
@@ -185,14 +185,14 @@ class Mirrors:
                 continue
             known_by = "the rule of its host" if rule else "NEARDUP_MIRROR_HOSTS"
             if link is None:
-                unheld = unheld or Advice(self._config.unheld_mirrors, other, known_by=known_by, rule=rule)
+                unheld = unheld or Advice(REDIRECT, other, known_by=known_by, rule=rule)
                 continue
             # Under a rule, the text must be long enough to contradict a wrong rule.
             is_sure = rule is None or (self._is_sure(link) and held is not None and held.sketch.tokens >= SHORT)
             if held and is_sure and not (rule and self._is_placeholder(held)):
                 recheck = rule.recheck if rule else 0.0
                 return Advice(SKIP, held.url, link.size, recheck, known_by, rule, self._awaited(held))
-        return unheld if self._config.unheld_mirrors != LEAVE else None
+        return unheld if self._config.redirect_mirrors else None
 
     def _awaited(self, document: Signature, link: Visit | None = None) -> Signature | None:
         """Return a document if it must still be delivered in this run; None if it was delivered, or need not be."""

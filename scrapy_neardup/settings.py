@@ -24,7 +24,6 @@ Revisit: TypeAlias = Literal["keep", "drop", "skip"]
 Scope: TypeAlias = Literal["all", "host", "domain"]
 ShortText: TypeAlias = Literal["unique", "exact"]
 UncleanRun: TypeAlias = Literal["forget", "keep"]
-UnheldMirrors: TypeAlias = Literal["leave", "redirect", "skip"]
 
 Duration: TypeAlias = "float | str | timedelta"
 
@@ -55,7 +54,7 @@ class Keywords(TypedDict, total=False):
     dead_http_codes: Iterable[int] | str
     mirror_hosts: Mapping[str, str]
     learn_hosts: bool
-    unheld_mirrors: UnheldMirrors
+    redirect_mirrors: bool
     recheck: float
     mirror_ttl: Duration
     ttl: Duration | None
@@ -240,7 +239,7 @@ class Config:
     dead_http_codes: frozenset[int] = _setting(frozenset({404, 410}), _codes)
     mirror_hosts: Mapping[str, str] = field(default_factory=dict, metadata={"check": _hosts})
     learn_hosts: bool = _setting(True, _flag)
-    unheld_mirrors: UnheldMirrors = _setting("leave", _choice(UnheldMirrors))
+    redirect_mirrors: bool = _setting(False, _flag)
     recheck: float = _setting(0.01, number(0, 1))
     mirror_ttl: float = _setting(30 * 86400.0, seconds)
     ttl: float | None = _setting(None, _optional(_lifetime))

@@ -166,7 +166,7 @@ def test_no_host_that_comes_later_hides_pages_of_an_innocent_one(crawl, a, b, sh
         b.pages[path] = Page(canonical(url) + html(article(number + 100), "b"))
     spam = crawl("OneAfterAnother", {"NEARDUP_RECHECK": 1}, urls=[f"{b.url}{path}" for path in b.pages])
     assert len(spam.items) == len(ALL)
-    for settings in ({}, {"NEARDUP_UNHELD_MIRRORS": "skip"}, {"NEARDUP_REVISIT": "drop"}):
+    for settings in ({}, {"NEARDUP_REDIRECT_MIRRORS": True}, {"NEARDUP_REVISIT": "drop"}):
         before = len(a.requests)
         result = crawl("OneAfterAnother", settings, urls=innocent)
         assert len(a.asked(since=before)) == len(ALL)

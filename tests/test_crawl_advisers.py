@@ -35,7 +35,7 @@ def test_requests_are_stopped_skipped_and_redirected(crawl, a, urls):
 def test_a_request_to_the_original_host_that_is_skipped_does_not_go_back_to_the_mirror(crawl, a, b):
     a.pages["/original"] = b.pages["/original"] = Page(html(article(0)))
     hosts = {b.url.partition("//")[2]: a.url.partition("//")[2]}
-    settings = ON | {"NEARDUP_MIRROR_HOSTS": hosts, "NEARDUP_UNHELD_MIRRORS": "redirect"}
+    settings = ON | {"NEARDUP_MIRROR_HOSTS": hosts, "NEARDUP_REDIRECT_MIRRORS": True}
     result = crawl("OneAfterAnother", settings, urls=[f"{b.url}/original"])
     assert a.asked() == b.asked() == result.items == []
     assert [result.count(f"requests/{kind}") for kind in ("skipped", "redirected")] == [1, 1]

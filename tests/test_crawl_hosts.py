@@ -139,18 +139,18 @@ def test_what_the_user_wants_fetched_is_fetched(crawl, a, b, settings):
 # Pages of the mirror that are held nowhere
 
 
-@pytest.mark.parametrize(("unheld", "of_a", "of_b"), [("redirect", 5, 0), ("leave", 0, 5), ("skip", 0, 0)])
-def test_what_is_held_nowhere(crawl, a, b, unheld, of_a, of_b):
+@pytest.mark.parametrize(("redirects", "of_a", "of_b"), [(True, 5, 0), (False, 0, 5)])
+def test_what_is_held_nowhere(crawl, a, b, redirects, of_a, of_b):
     learn(crawl, a, b)
     before = len(a.requests), len(b.requests)
-    result = crawl(urls=urls(b, range(ENOUGH, ENOUGH + 5)), settings={"NEARDUP_UNHELD_MIRRORS": unheld})
+    result = crawl(urls=urls(b, range(ENOUGH, ENOUGH + 5)), settings={"NEARDUP_REDIRECT_MIRRORS": redirects})
     assert (len(asked_of(a, before[0])), len(asked_of(b, before[1]))) == (of_a, of_b)
     assert len(result.items) == of_a + of_b
     assert result.count("requests/redirected") == of_a
-    assert result.count("requests/skipped") == 5 - of_a - of_b
+    assert result.count("requests/skipped") == 0
 
 
-REDIRECT = {"NEARDUP_UNHELD_MIRRORS": "redirect"}
+REDIRECT = {"NEARDUP_REDIRECT_MIRRORS": True}
 
 
 MOVED = Page("<html><meta http-equiv=refresh content='0; url=/new.html'><body><p>It has moved.</body></html>")

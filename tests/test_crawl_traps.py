@@ -111,7 +111,7 @@ def test_a_page_from_the_original_host_counts_for_the_directory_of_its_mirror(cr
     urls = closing(a)
     a.pages |= {f"/cal/{number}": Page(html(article(3))) for number in range(20, 32)}
     hosts = {b.url.removeprefix("http://"): a.url.removeprefix("http://")}
-    settings = {**ONE_BY_ONE, "NEARDUP_MIRROR_HOSTS": hosts, "NEARDUP_UNHELD_MIRRORS": "redirect"}
+    settings = {**ONE_BY_ONE, "NEARDUP_MIRROR_HOSTS": hosts, "NEARDUP_REDIRECT_MIRRORS": True}
     made = crawl("OneAfterAnother", settings, urls=[*urls, *(f"{b.url}/cal/{number}" for number in range(20, 32))])
     assert (made.count("unique"), made.log.count("WARNING: 4 URLs such as ")) == (2, 2)
     assert 5 <= len([path for path in a.asked() if path in (f"/cal/{number}" for number in range(20, 32))]) <= 7
