@@ -76,7 +76,7 @@ class Exact(_Standard):
     """
 
     name = record.EXACT
-    scheme = "exact/3"
+    scheme = "exact/4"
     part = Wanted(exact=True)
 
 

@@ -29,12 +29,12 @@ from .settings import TAG_FIELD, Config
 from .text.html import Page, is_whole_page, looks_like_html
 from .text.main_text import squeeze, title_of
 from .text.tokens import has_words
-from .text.urls import canonical_url, host
+from .text.urls import canonical_url, home
 
 # Fields that say something of the crawl, and nothing of the record.
 OF_THE_CRAWL = (
-    *("spider", "referer", "scraped*", "crawled*", "crawl_*", "fetched*", "retrieved*", "downloaded*"),
-    *("files.status", "images.status"),
+    *("spider", "referer", "scrape*", "crawl*", "*_scraped", "*_crawled", "抓取*"),
+    *("fetched*", "retrieved*", "downloaded*", "files.status", "images.status"),
 )
 ALL = "*"  # in NEARDUP_IGNORE_FIELDS: all facts
 ENOUGH = 20  # the words of a text
@@ -55,6 +55,7 @@ _TITLE = ("title", "headline", "heading", "name", "subject", "标题", "题目",
 _COUNTS = ("position", "rank", "views", "hits")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_NO_PAGE = re.compile(r"(?!https?://[^/]|file:)[a-z][a-z0-9+.-]*:", re.I)  # `javascript:void(0)`, `mailto:…`
 _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data):\S+|www\.\S+", re.I)
 
 
@@ -206,7 +207,7 @@ class Record:
 
     def _url_field(self, top: Mapping[str, Any]) -> str | None:
         named = self._config.url_field
-        if _only_string(top.get(named)):
+        if (url := _only_string(top.get(named))) and (self._is_row or not _NO_PAGE.match(url)):
             return named
         if self._is_row and named != _URL[0]:
             return None
@@ -219,8 +220,8 @@ class Record:
             return None
         by_name = {plain(name): name for name in links}
         for each in filter(by_name.__contains__, _URL):
-            site = host(self._joined(links[by_name[each]]))
-            if site and (self._is_row or site.removeprefix("www.") == host(self._fetch.place).removeprefix("www.")):
+            site = home(self._joined(links[by_name[each]]))
+            if site and (self._is_row or site == home(self._fetch.place)):
                 return by_name[each]
         return None
 
@@ -338,8 +339,11 @@ class Record:
             self.texts = {name: self.texts[name] for name in self._config.fields if name in self.texts}
             return
         if not self.texts and (path := self._short_text()):
-            del self.facts[path], self.roles[path]
+            del self.roles[path]
             self._add_text(path, [self._values[path]])
+            written = self.facts.pop(path)
+            if self.facts:  # of a record, signs count too: "C#" is not "C"
+                self.facts[path] = Kind.WORDS, written[1]
         pages = [path for path, texts in self.texts.items() if all(map(is_whole_page, texts))]
         others = sum(len(text) for path, texts in self.texts.items() if path not in pages for text in texts)
         for path in pages if others >= WHOLE else ():

@@ -192,6 +192,23 @@ class OneAfterAnother(ListSpider):
         return self.next()
 
 
+class InlineSpider(ListSpider):
+    """Awaits another page in the callback of each page, and yields both as one item."""
+
+    async def page(self, response):
+        other = await self.crawler.engine.download_async(scrapy.Request(self.spec["inline"]))
+        texts = [each.css("p::text").get("") for each in (response, other)]
+        yield {"url": response.url, "text": " ".join(texts)}
+
+
+class AgainSpider(ListSpider):
+    """Asks again for what failed."""
+
+    def failed(self, failure):
+        super().failed(failure)
+        yield failure.request.replace(dont_filter=True)
+
+
 class TeaserSpider(ListSpider):
     """Yields a teaser with a URL of its own from each page, then follows that URL."""
 

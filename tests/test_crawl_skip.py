@@ -61,6 +61,21 @@ def test_what_must_be_fetched_is_fetched_and_a_start_request_skipped_only_where_
     assert (b.asked(since=asked), result.count("requests/skipped")) == ([], 4)
 
 
+def test_what_a_callback_awaits_is_never_skipped(crawl, a, b, urls):
+    crawl("OneAfterAnother", urls=urls)
+    a.pages["/new.html"] = Page(html(article(9)))
+    result = crawl("InlineSpider", urls=[f"{a.url}/new.html"], inline=urls[4])
+    assert (result.urls, result.count("requests/skipped")) == ([f"{a.url}/new.html"], 0)
+    assert "ERROR" not in result.log
+
+
+def test_what_a_spider_asks_for_again_is_sent(crawl, a, b, urls):
+    result, asked = second_run(crawl, b, urls[:2] + urls[4:6])
+    assert (asked, result.count("requests/skipped")) == ([], 2)
+    result = crawl("AgainSpider", urls=urls[:2] + urls[4:6])
+    assert (len(b.asked()), result.count("requests/skipped")) == (4, 2)
+
+
 def test_rechecks_find_what_was_skipped_wrongly(crawl, a, b, urls):
     crawl("OneAfterAnother", urls=urls)
     b.pages["/1.html"] = Page(html(article(99), "b"))

@@ -360,9 +360,15 @@ def test_field_that_names_a_row_is_no_fact() -> None:
 
 @pytest.mark.parametrize("name", ["sku", "SKU", "gtin13", "ean", "isbn", "product_id", "productId", "offer.mpn"])
 def test_numbers_that_are_the_same_on_all_sites_are_strong(name: str) -> None:
-    one, same, two = (pack({name: string_fact(name, value, Clock())}) for value in ("97-8", "978", "979"))
+    one, same, two = (pack({name: string_fact(name, value, Clock())}) for value in ("n-97", "N97", "n-98"))
     assert has_strong(one)
     assert (are_strongly_equal(one, same), are_strongly_equal(one, two)) == (True, False)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("sku", False), ("mpn", False), ("isbn", True), ("gtin13", True)])
+def test_separators_between_figures_count_unless_only_figures_do(name: str, expected: bool) -> None:
+    one, other = (pack({name: string_fact(name, value, Clock())}) for value in ("1-11", "11 1"))
+    assert are_strongly_equal(one, other) is expected
 
 
 @pytest.mark.parametrize("name", ["id", "name", "price", "number", "risk"])
@@ -379,6 +385,9 @@ def test_other_facts_are_not_strong(name: str) -> None:
         ("http://a.example/map#top", "http://a.example/map#end", True),
         ("http://a.example/get?sid=1&t=7", "http://a.example/get?sid=2&t=8", True),
         ("http://a.example/get?id=1", "http://a.example/get?id=2", False),
+        ("http://a.example/get?file=may-1.pdf&t=7", "http://a.example/get?file=may-2.pdf&t=7", False),
+        ("http://a.example/watch?v=abcdefghij1", "http://a.example/watch?v=abcdefghij2", False),
+        ("http://a.example/style.css?v=12", "http://a.example/style.css?v=13", True),
         ("http://a.example/#/rooms/1", "http://a.example/#/rooms/2", False),  # pages of an app
         ("http://a.example/#!rooms/1", "http://a.example/#!rooms/2", False),
         ("http://a.example/map/1", "http://a.example/map/2", False),
@@ -392,12 +401,20 @@ def test_a_link_is_a_fact_as_far_as_it_names_a_page(one: str, two: str, is_one_f
     "item",
     [
         {"price": 707}, {"precio": 707}, {"Miete": "707"}, {"价格": 707}, {"price": {"value": 707}}, {"a": {"fare": 7}},
-        {"was": "$707"}, {"was": "707 EUR"}, {"was": "707元/月"}, {"was": "707 kr"},
+        {"was": "$707"}, {"was": "707 EUR"}, {"was": "707元/月"}, {"was": "707 kr"}, {"pris": 707}, {"was": "EUR707"},
+        {"due": "14 March 2026"}, {"due": "14. März 2026"}, {"due": "May 3"}, {"due": "3月14日"}, {"m": "✓"},
     ],
 )  # fmt: skip
-def test_a_price_is_no_counter(item: dict[str, Any]) -> None:
+def test_a_price_a_date_or_a_sign_is_no_counter(item: dict[str, Any]) -> None:
     assert names_in(facts({**item, "text": BODY}), COUNTING) == frozenset()
-    for other in ({"level": 7}, {"current_viewers": 7}, {"feedback": {"count": 7}}, {"评价数": 7}, {"m": "회원 120명"}):
+    for other in (
+        {"level": 7},
+        {"current_viewers": 7},
+        {"feedback": {"count": 7}},
+        {"评价数": 7},
+        {"m": "회원 120명"},
+        {"m": "-"},
+    ):
         assert len(names_in(facts({**item, **other, "text": BODY}), COUNTING)) == 1
 
 
@@ -410,7 +427,8 @@ CRAWL = Fetch((URL,), place=URL, gives_one=True, clock=Clock(NOW.timestamp() - 3
     [
         NOW, NOW.replace(tzinfo=None), NOW.isoformat(), "2024-05-06 10:29:59", "2024-05-06T12:30:00+02:00",
         "2024-05-06T10:00:00.123456Z", "Mon, 06 May 2024 10:10:00 GMT", NOW.timestamp(), int(NOW.timestamp()),
-        f"{NOW.timestamp():.0f}", int(NOW.timestamp() * 1000),
+        f"{NOW.timestamp():.0f}", int(NOW.timestamp() * 1000), "2024/05/06 10:29", "2024年05月06日 10:29:59",
+        "20240506102959", "Mon May  6 10:29:59 2024",
     ],
 )  # fmt: skip
 def test_the_time_of_the_crawl_is_one_fact_however_often_it_changes(now: object) -> None:
@@ -465,6 +483,13 @@ def test_a_record_without_text_is_a_document_if_it_says_two_things_at_a_url(
     assert not document or (document.text, document.url) == ("", URL)
 
 
+@pytest.mark.parametrize("no_page", ["javascript:void(0)", "mailto:a@a.example", "about:blank", "http://"])
+def test_what_leads_to_no_page_is_no_url_of_the_item(no_page: str) -> None:
+    document = item_document({"url": no_page, "text": BODY}, Config(), CRAWL)
+    assert document
+    assert document.url == URL
+
+
 # Several items of a page
 
 SEVERAL = Fetch((URL,), place=URL)
@@ -499,6 +524,12 @@ def test_items_of_a_host_that_repeat_one_of_another_host_are_told_apart_by_their
     ads = [("b", "Truro"), ("a", "Leeds"), ("a", "York"), ("a", "Bath"), ("a", "Leeds"), ("c", "York"), ("c", "Ely")]
     items = [{"url": f"http://{host}.example/{city}", "title": "Nurse", "city": city} for host, city in ads]
     assert statuses_of(items) == ["unique", "duplicate", "unique", "unique", "unique", "duplicate", "unique"]
+
+
+@pytest.mark.parametrize("texts", [("Fitch: A+", "Fitch: A-"), ("Minus: -5", "Minus: 5"), ("Great :-)", "Great :-(")])
+def test_signs_in_a_short_text_of_a_record_count(texts: tuple[str, str]) -> None:
+    items = [{"url": f"{URL}{number}", "text": each, "town": "Ulm"} for number, each in enumerate((*texts, texts[0]))]
+    assert statuses_of(items) == ["unique", "unique", "duplicate"]
 
 
 def flat(host: str, unit: int, rent: int) -> dict[str, Any]:

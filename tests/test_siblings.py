@@ -620,6 +620,21 @@ def test_titles_with_the_same_words_in_another_order_are_different() -> None:
     assert claimed(Deduplicator.open(), *trains) == ["unique"] * 2
 
 
+SIGNS = [
+    ("C# clerk", "C clerk"),
+    ("C clerk", "C# clerk"),
+    ("5 € a day", "5 $ a day"),
+    ("Inn ★★★", "Inn ★★"),
+    ("🙂", "🙁"),
+]
+
+
+@pytest.mark.parametrize("titles", SIGNS)
+def test_titles_that_differ_in_a_sign_are_different(titles: tuple[str, str]) -> None:
+    pages = [Document(f"{A}/{number}", text(1), title) for number, title in enumerate(titles)]
+    assert claimed(Deduplicator.open(), *pages) == ["unique"] * 2
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [("in red and blue", "unique"), ("in all colours", "unique"), ("in red", "duplicate"), ("in blue", "duplicate")],
@@ -755,6 +770,12 @@ def test_on_one_site_all_facts_decide(url: str, of: Callable[[str], bytes]) -> N
     ):
         documents = [Document(f"{A}/1", text(1), facts=earlier), Document(url, text(1), facts=later)]
         assert claimed(Deduplicator.open(), *documents) == ["unique", expected]
+
+
+@pytest.mark.parametrize("places", [("http://www.a.example/1", f"{A}/2"), ("file:///a/1.html", "file:///a/2.html")])
+def test_www_makes_no_other_host_and_files_are_of_one(places: tuple[str, str]) -> None:
+    documents = [Document(url, text(1), facts=named(town)) for url, town in zip(places, ("Ulm", "Bonn"), strict=True)]
+    assert claimed(Deduplicator.open(), *documents) == ["unique"] * 2
 
 
 @pytest.mark.parametrize("url", [f"{B}/2", None])

@@ -128,8 +128,8 @@ def test_other_scheme_of_a_detector_is_refused(place: Place, monkeypatch: pytest
     place.fill("a")
     before = place.content()
     with monkeypatch.context() as patch:
-        patch.setattr(Exact, "scheme", "exact/4")
-        with pytest.raises(StoreError, match=r"'exact/3'.*'exact/4'.*NEARDUP_STORE") as caught:
+        patch.setattr(Exact, "scheme", "exact/5")
+        with pytest.raises(StoreError, match=r"'exact/4'.*'exact/5'.*NEARDUP_STORE") as caught:
             place.open()
     assert place.address in str(caught.value)
     assert place.content() == before

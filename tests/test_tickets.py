@@ -126,7 +126,7 @@ def test_another_host_gets_no_secret(url):
     assert (made.url, made.cookies, made.dont_filter) == (url, {}, True)
     assert dict(made.headers.to_unicode_dict()) == HARMLESS
     ticket = {"url": url, "reason": "dead link", "instead_of": request.url, "tried": [request.url]}
-    assert made.meta == {"depth": 3, "neardup": ticket}
+    assert made.meta == {"depth": 3, "neardup": ticket, "proxy": META["proxy"]}
     assert request.headers["Cookie"] == b"a=1"  # the first request is as it was
     assert request.meta["cookiejar"] == 7
 

@@ -427,7 +427,8 @@ def crawl_config(crawler: Crawler) -> Config:
         raise NotConfigured("NEARDUP_ENABLED is off")
     if not config.store:
         store = default_store(crawler.settings)
-        store.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # then the store tells of the missing folder
+            store.parent.mkdir(parents=True, exist_ok=True)
         config = replace(config, store=str(store))
     return replace(config, namespace=config.namespace.replace("{spider}", crawler.spider.name))
 

@@ -26,7 +26,6 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.spidermiddlewares.httperror import HttpError, HttpErrorMiddleware
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro
-from scrapy.utils.job import job_dir
 from twisted.internet import error as twisted_error
 
 from ..deduplicator import Claim
@@ -42,10 +41,11 @@ logger = logging.getLogger(__name__)
 KEY = "neardup"  # the meta key of tickets
 MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
 RECHECK, AFTER_ALL = "recheck", "sent after all"  # why it is sent although a skip was advised
+SKIPPED = "skipped"  # whoever sends it again after this wants it fetched
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
 # Meta keys that are secret, or useless on another host.
 _OF_ITS_HOST = (
-    *("proxy", "cookiejar", "bindaddress", "download_slot", "dont_obey_robotstxt"),
+    *("cookiejar", "bindaddress", "download_slot", "dont_obey_robotstxt"),
     *("http_user", "http_pass", "http_auth_domain"),
 )
 _OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "redirect_times", "redirect_ttl", "retry_times", KEY)
@@ -57,7 +57,7 @@ LATER = ("CannotResolveHostError", "DownloadConnectionRefusedError", "DownloadTi
 DEAD = (
     *(getattr(exceptions, name) for name in LATER if hasattr(exceptions, name)),
     # Scrapy 2.14, and download handlers other than Scrapy's own, raise these.
-    *(twisted_error.DNSLookupError, twisted_error.ConnectionRefusedError, twisted_error.TimeoutError),
+    *(twisted_error.ConnectionRefusedError, twisted_error.TimeoutError, OSError),
 )
 
 
@@ -98,7 +98,7 @@ class Ticket(NamedTuple):
     @property
     def is_final(self) -> bool:
         """True if a request with this ticket is sent whatever is advised."""
-        return self.reason in (RECHECK, AFTER_ALL) or self.dead_link is not None
+        return self.reason in (RECHECK, AFTER_ALL, SKIPPED) or self.dead_link is not None
 
     @property
     def mirror_of(self) -> str | None:
@@ -145,6 +145,16 @@ def is_of_spider(request: Request) -> bool:
     return request.callback is not NO_CALLBACK and not request.meta.get("dont_neardup")
 
 
+def note_queued(request: Request) -> None:
+    """Mark a request that enters the queue. Code awaits the response of any other, so it must not be skipped."""
+    if not is_queued(request):
+        Ticket(request.url).put(request)
+
+
+def is_queued(request: Request) -> bool:
+    return is_start(request) or not {"depth", KEY}.isdisjoint(request.meta)
+
+
 def is_plain(request: Request) -> bool:
     """Return whether the URL alone describes a request: it is a GET request without a body."""
     return request.method == "GET" and not request.body
@@ -155,7 +165,7 @@ def is_open(request: Request) -> bool:
     if request.cookies or "@" in urlsplit(request.url).netloc:
         return False
     is_harmless = {*HARMLESS, b"Referer"}.issuperset(request.headers)
-    return is_harmless and request.meta.keys().isdisjoint(_OF_ITS_HOST)
+    return is_harmless and request.meta.keys().isdisjoint({"proxy", *_OF_ITS_HOST})
 
 
 def referer(request: Request) -> str:
@@ -233,6 +243,7 @@ class MirrorMiddleware(Component):
         self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self.crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
+        self.crawler.signals.connect(note_queued, signal=signals.request_scheduled)
 
     # Before the fetch
 
@@ -249,8 +260,8 @@ class MirrorMiddleware(Component):
             if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
             is_new = not ticket.is_final and (self.config.skip_start or not is_start(request))
-            is_advised = is_new and is_of_spider(request) and self.config.action != "audit"
-            if is_advised and (advice := await self._advice(request, before)):
+            is_open_to_advice = is_of_spider(request) and is_queued(request) and self.config.action != "audit"
+            if is_new and is_open_to_advice and (advice := await self._advice(request, before)):
                 return self._follow(request, advice)
         return None
 
@@ -266,11 +277,12 @@ class MirrorMiddleware(Component):
         return None if advice and self._is_doubted(request, advice) else advice
 
     def _follow(self, request: Request, advice: Advice) -> Request | None:
+        if advice.action == REDIRECT and advice.url:
+            return self._redirect(request, advice.url)
+        Ticket.again(request, SKIPPED).put(request)
         if advice.action == STOP:
             self.neardup.count("requests/stopped")
             raise AdvisedAgainst(advice.known_by)
-        if advice.action == REDIRECT and advice.url:
-            return self._redirect(request, advice.url)
         self._skip(request, advice)
         by = f", by {advice.known_by}" if advice.known_by else ""
         logger.debug("Skipped %s: its content is held as %s%s", request, advice.url, by)
@@ -393,10 +405,10 @@ class MirrorMiddleware(Component):
         self._count -= len(self._waiting.pop(document, ()))
 
     def put_back(self) -> None:
-        """Put all requests back into the queue of a paused job, which holds them again; without JOBDIR, drop them."""
-        if job_dir(self.crawler.settings):
-            for request, size in chain.from_iterable(self._waiting.values()):
-                self._crawl(request, size)
+        """Put all requests back into the queue, which may outlive the crawl. The next crawl holds them again."""
+        for request, size in chain.from_iterable(self._waiting.values()):
+            Ticket.again(request, "").put(request)
+            self._crawl(request, size)
         self._waiting.clear()
         self._count = 0
 

@@ -21,7 +21,7 @@ from ..fingerprints.record import Sketch, containment, missing_figures, resembla
 from ..hosts import Finding, judge
 from ..settings import Config
 from ..signature import Evidence, Signature
-from ..text.urls import canonical_url, domain, host, site
+from ..text.urls import canonical_url, domain, home, host, site
 from ..verdict import Apart, Match, page_kind
 from .reviews import WHY_APART, Reviews
 from .siblings import Page, Pair, Siblings, title_words
@@ -202,7 +202,7 @@ class Matcher:
             self._siblings.learn(signature)
             return
         self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
-        name = host(signature.url or "")
+        name = home(signature.url or "")
         if name and signature.facts and len(self._copies) < MOST_COPIED:
             self._copies.setdefault((name, match.signature.id), signature)
 
@@ -294,12 +294,12 @@ class Matcher:
         repeat one ad of another host, only the first is lost. Nor is it if the two are of two hosts, and differ in a
         fact by which records of some host with this text are `told_apart`.
         """
-        copy = self._copies.get((host(later.url or ""), earlier.id))
+        copy = self._copies.get((home(later.url or ""), earlier.id))
         is_other = later.facts and copy and (later.url, later.label) != (copy.url, copy.label)
         if copy and is_other and not agree(later.facts, copy.facts):
             return False
-        site = host(earlier.url or "")
-        if site == host(later.url or ""):
+        site = home(earlier.url or "")
+        if site == home(later.url or ""):
             return True
         names = told_apart.get(site, frozenset()) | frozenset().union(*told_apart.values()) & names_in(earlier.facts)
         return agree_in(names, later.facts, earlier.facts)
@@ -312,7 +312,7 @@ class Matcher:
         families: dict[str, list[bytes]] = {}
         for earlier in (match.signature for match in matches):
             if not self._is_superseded(earlier):
-                families.setdefault(host(earlier.url or ""), []).append(earlier.facts)
+                families.setdefault(home(earlier.url or ""), []).append(earlier.facts)
         return {site: telling(signature.facts, family) for site, family in families.items() if len(family) > 1}
 
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
@@ -415,7 +415,7 @@ class Matcher:
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
         """Note a document that is kept apart from one with the same text by a single fact."""
-        if _same_text(later, earlier) and host(later.url or "") == host(earlier.url or ""):
+        if _same_text(later, earlier) and home(later.url or "") == home(earlier.url or ""):
             names = differing(later.facts, earlier.facts)
             if len(names) == 1:
                 self.apart = Apart(earlier, *names)

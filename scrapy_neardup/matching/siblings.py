@@ -39,7 +39,7 @@ from ..fingerprints.record import (
 )
 from ..signature import Signature
 from ..text.tokens import marks, tokenize
-from ..text.urls import host
+from ..text.urls import home
 
 Words: TypeAlias = tuple[str, ...]
 
@@ -48,17 +48,22 @@ CUT = 4  # the minimum number of words of a title that was cut off
 ELLIPSIS = ".…⋯"
 
 _SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜|(?<=^[^：]{2})：")
+# Operators, currencies, arrows, stars, faces and the like.
+_SIGNS = r"-+*/%=<>!&|^~#$¢£¤¥♯\u20a0-\u20cf\u2190-\u2bff\U0001f000-\U0001faff"
 _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 
 
 def title_words(title: str) -> Words:
-    """Return the words of a title in lower case. Each Chinese or Japanese character, and each operator, is a word."""
+    """Return the words of a title in lower case. Each Chinese or Japanese character, and each sign, is a word.
+
+    Signs as in "C++" are of their word.
+    """
     return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).lower())) if title else ()
 
 
 @cache
 def _title_word() -> re.Pattern[str]:
-    return re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{marks()}])+|[-+*/%=<>!&|^~]+")
+    return re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{marks()}])+[#+♯]*|[{_SIGNS}]+")
 
 
 def same_title(first: str, second: str) -> bool:
@@ -169,8 +174,8 @@ class Page:
     @cached_property
     def titles(self) -> list[Words]:
         """The titles of the other pages; () for those of other hosts."""
-        name = host(self.document.url or "")
-        return [title_words(title) if host(url) == name else () for url, title in self.others]
+        name = home(self.document.url or "")
+        return [title_words(title) if home(url) == name else () for url, title in self.others]
 
     @cached_property
     def samples(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -205,7 +210,7 @@ class Pair:
         self._earlier = earlier
         self._earlier_codes = _codes(earlier)
         url = page.document.url or ""
-        self.is_of_one_host = host(url) == host(earlier.url or "") != ""
+        self.is_of_one_host = home(url) == home(earlier.url or "") != ""
 
     def why_siblings(
         self, *, is_own: bool, has_its_url: bool = False, is_beside: bool = False, counters: Names = ()
@@ -465,7 +470,7 @@ class Siblings:
 
     def learn(self, signature: Signature) -> None:
         """Remember a page, unless it has no host."""
-        if not (name := host(signature.url or "")):
+        if not (name := home(signature.url or "")):
             return
         pages = self._hosts.setdefault(name, {})
         known = len(pages)
@@ -486,7 +491,7 @@ class Siblings:
 
     def forget(self, signature: Signature) -> None:
         """Forget a page, if it is remembered."""
-        if self._hosts.get(host(signature.url or ""), {}).pop(_place(signature), None):
+        if self._hosts.get(home(signature.url or ""), {}).pop(_place(signature), None):
             self._count -= 1
 
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
@@ -511,7 +516,7 @@ class Siblings:
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
         """Return the page of a document, for comparison with its candidates."""
-        name = host(document.url or "")
+        name = home(document.url or "")
         others = dict(self._pages(name) if name else {})
         for each in proposed:
             if each.url:

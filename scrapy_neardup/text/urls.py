@@ -99,6 +99,14 @@ def host(url: str) -> str:
         return name
 
 
+def home(url: str) -> str:
+    """Return the host name of `url` without "www.", which is one host with the name alone; "" if there is none.
+
+    Files are of one host.
+    """
+    return host(url).removeprefix("www.") or ("file:" if url.startswith("file:") else "")
+
+
 def domain(url: str) -> str:
     """Return the registered domain of `url` (`bbc.co.uk` for `news.bbc.co.uk`), or its host if there is none."""
     name = host(url)
