@@ -625,7 +625,7 @@ SIGNS = [
     ("C clerk", "C# clerk"),
     ("5 € a day", "5 $ a day"),
     ("Inn ★★★", "Inn ★★"),
-    ("🙂", "🙁"),
+    ("On 🙂", "On 🙁"),
 ]
 
 
