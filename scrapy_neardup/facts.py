@@ -72,8 +72,8 @@ _LINK_END = re.compile(r"^[a-z]+:(?=//)|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a 
 # In a query, what names a page: a number, or the name of a file or video.
 _PAGE_ID = re.compile(
     r"[?&]((?:(?:article|category|doc|document|event|file|item|job|news|node|page|post|product|story|thread|topic)?_?id"
-    r"|[pmv]id|p|nr?|no|num|number|item|key|edition|issue|year)=\d{1,9}"
-    r"|(?:file|filename|attachment|document|doc)=[^&#]{1,200}|v=[\w-]{11})(?=[&#]|$)"
+    r"|[pmuv]id|p|nr?|no|num|number|item|key|edition|issue|year)=\d{1,9}"
+    r"|(?:f|file|filename|attachment|document|doc)=[^&#]{1,200}|v=[\w-]{11})(?=[&#]|$)"
 )
 
 

@@ -623,6 +623,7 @@ def test_titles_with_the_same_words_in_another_order_are_different() -> None:
 SIGNS = [
     ("C# clerk", "C clerk"),
     ("C clerk", "C# clerk"),
+    (".NET clerk", "NET clerk"),
     ("5 € a day", "5 $ a day"),
     ("Inn ★★★", "Inn ★★"),
     ("On 🙂", "On 🙁"),

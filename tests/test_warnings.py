@@ -63,6 +63,14 @@ def test_a_usual_crawl_warns_of_nothing(crawl, a):
     ]
 
 
+def test_items_of_an_unknown_type_are_named_once(caplog):
+    observer = Observer(Config())
+    for _ in range(30):
+        observer.note(complex, None, None, None)
+    observer.end()
+    assert caplog.messages == [f"Items of {complex} pass without a verdict, since itemadapter does not know them"]
+
+
 def test_a_short_crawl_without_any_text_warns_at_its_end(crawl, a):
     (warning,) = crawled(crawl, a, pages(range(3)), NEARDUP_FIELDS="stroy")
     assert warning.startswith("All items have no text: 3 of 3. ")

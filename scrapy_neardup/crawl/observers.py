@@ -68,6 +68,11 @@ class Observer:
         if record:
             self._tell_roles(kind, record.roles)
             self._missing = {name: by for name, by in self._missing.items() if name not in record.roles}
+        elif document is None:
+            if kind not in self._told:
+                logger.warning("Items of %s pass without a verdict, since itemadapter does not know them", kind)
+            self._told.setdefault(kind, set())
+            return
         self._items += 1
         self._documents += claim is not None
         for check in [*self._checks]:

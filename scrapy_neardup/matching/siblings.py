@@ -56,14 +56,14 @@ _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 def title_words(title: str) -> Words:
     """Return the words of a title in lower case. Each Chinese or Japanese character, and each sign, is a word.
 
-    Signs as in "C++" are of their word.
+    Signs as in "C++" and ".NET" are of their word.
     """
     return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).lower())) if title else ()
 
 
 @cache
 def _title_word() -> re.Pattern[str]:
-    return re.compile(rf"{_CHARACTER}|(?:(?!{_CHARACTER})[\w{marks()}])+[#+♯]*|[{_SIGNS}]+")
+    return re.compile(rf"{_CHARACTER}|(?:(?<![\w.])\.)?(?:(?!{_CHARACTER})[\w{marks()}])+[#+♯]*|[{_SIGNS}]+")
 
 
 def same_title(first: str, second: str) -> bool:
