@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
+from .fingerprints.hashes import hash_text
 from .hosts import SHORT, Counterpart
 from .matching.matcher import Preference
 from .matching.reviews import Reviews
@@ -43,6 +44,11 @@ class Advice(NamedTuple):
     rule: Counterpart | None = None
     document: Signature | None = None
     """The document for which the URL is skipped, if no URL has returned the document in this run; else None."""
+
+
+def is_in_share(url: str, run: str, share: float) -> bool:
+    """Return whether a URL is in a share of all URLs, from 0 to 1. The share has other URLs in each run."""
+    return share > 0 and hash_text(canonical_url(url) + run) / 2**64 < share
 
 
 class Alternative(NamedTuple):

@@ -8,8 +8,7 @@ import pytest
 from helpers import built, link, signature, text
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.crawl.middleware import is_in_share
-from scrapy_neardup.mirrors import MANY, Mirrors
+from scrapy_neardup.mirrors import MANY, Mirrors, is_in_share
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store, open_store

@@ -64,7 +64,7 @@ def test_a_usual_crawl_warns_of_nothing(crawl, a):
 
 
 def test_items_of_an_unknown_type_are_named_once(caplog):
-    observer = Observer(Config())
+    observer = observers.Observer(Config())
     for _ in range(30):
         observer.note(complex, None, None, None)
     observer.end()

@@ -29,8 +29,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet import error as twisted_error
 
 from ..deduplicator import Claim
-from ..fingerprints.hashes import hash_text
-from ..mirrors import REDIRECT, SKIP, STOP, Advice, Mirrors
+from ..mirrors import REDIRECT, SKIP, STOP, Advice, Mirrors, is_in_share
 from ..signature import Signature
 from ..text.urls import canonical_url, host, is_private
 from . import request_skipped
@@ -209,11 +208,6 @@ def detour(
     if reason:
         Ticket(made.url, reason, instead_of, list(tried) or ()).put(made)
     return made
-
-
-def is_in_share(url: str, run: str, share: float) -> bool:
-    """Return whether a URL is in a share of all URLs, from 0 to 1. The share has other URLs in each run."""
-    return share > 0 and hash_text(canonical_url(url) + run) / 2**64 < share
 
 
 class AdvisedAgainst(IgnoreRequest):
