@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from scrapy_neardup.matching.siblings import names, same_title, subject, title_words
+from scrapy_neardup.text.tokens import names, same_title, subject, title_words
 
 
 @pytest.mark.parametrize(

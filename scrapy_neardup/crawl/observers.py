@@ -23,10 +23,10 @@ from scrapy.utils.datatypes import LocalCache
 
 from ..facts import name_of
 from ..items import Record, roles_in_words
-from ..matching.siblings import same_title
 from ..settings import TAG_FIELD, Config, ConfigError
 from ..signature import TITLE
 from ..stats import Stat
+from ..text.tokens import same_title
 from ..text.urls import host
 from ..verdict import Verdict, named
 

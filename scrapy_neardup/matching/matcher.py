@@ -21,10 +21,11 @@ from ..fingerprints.record import Sketch, containment, missing_figures, resembla
 from ..hosts import Finding, judge
 from ..settings import Config
 from ..signature import Evidence, Signature
+from ..text.tokens import title_words
 from ..text.urls import canonical_url, domain, home, host, site
 from ..verdict import Apart, Match, page_kind
 from .reviews import WHY_APART, Reviews
-from .siblings import Page, Pair, Siblings, title_words
+from .siblings import Page, Pair, Siblings
 
 if TYPE_CHECKING:
     from ..store import Store

@@ -13,12 +13,10 @@ original's text; without titles, if it is no near copy.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
-from itertools import compress, count, filterfalse
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import compress, filterfalse
 from typing import TypeAlias
 
 import numpy as np
@@ -38,93 +36,8 @@ from ..fingerprints.record import (
     resemblance,
 )
 from ..signature import Signature
-from ..text.tokens import marks, tokenize
+from ..text.tokens import NAME, Words, names, same_title, subject, title_parts, title_words, tokenize
 from ..text.urls import home
-
-Words: TypeAlias = tuple[str, ...]
-
-NAME = 3  # the maximum number of words in which titles of one form differ
-CUT = 4  # the minimum number of words of a title that was cut off
-ELLIPSIS = ".…⋯"
-
-_SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜|(?<=^[^：]{2})：")
-# Operators, currencies, arrows, stars, faces and the like.
-_SIGNS = r"-+*/%=<>!&|^~#$¢£¤¥♯\u20a0-\u20cf\u2190-\u2bff\U0001f000-\U0001faff"
-_CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
-
-
-def title_words(title: str) -> Words:
-    """Return the words of a title in lower case. Each Chinese or Japanese character, and each sign, is a word.
-
-    Signs as in "C++" and ".NET" are of their word.
-    """
-    return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).lower())) if title else ()
-
-
-@cache
-def _title_word() -> re.Pattern[str]:
-    return re.compile(rf"{_CHARACTER}|(?:(?<![\w.])\.)?(?:(?!{_CHARACTER})[\w{marks()}])+[#+♯]*|[{_SIGNS}]+")
-
-
-def same_title(first: str, second: str) -> bool:
-    """Return whether two titles are equal apart from the names of their sites (at the end, if both have one).
-
-    A title that was cut off equals one that goes on.
-    """
-    ours, theirs = _parts(first), _parts(second)
-    is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
-    longest = max(ours, key=len, default="")
-    has_longest = longest == max(theirs, key=len, default="") and not (longest and longest == ours[-1] == theirs[-1])
-    return ours == theirs or is_part or has_longest or _is_cut(ours, theirs) or _is_cut(theirs, ours)
-
-
-def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Return whether a part of a title is the beginning of one of another title, and has an ellipsis at its end."""
-    for stem in (part.rstrip(ELLIPSIS) for part in ours if part.endswith(tuple(ELLIPSIS))):
-        others = [part for part in ours if part.rstrip(ELLIPSIS) != stem]
-        rest = [part for part in theirs if not part.startswith(stem)]
-        if len(rest) < len(theirs) and len(tokenize(stem)) >= CUT:
-            return not (others and rest) or others == rest
-    return False
-
-
-def _parts(title: str) -> list[str]:
-    return [part for part in _SEPARATOR.split(" ".join(title.split()).casefold()) if part]
-
-
-def subject(title: Words, titles: Collection[Words]) -> Words:
-    """Return a title without the words at both ends that it shares with most titles of its host, itself included."""
-    distinct = set(titles) | {title}
-    if len(distinct) == 1:
-        return title
-    start = _shared(title, distinct)
-    end = _shared(title[::-1], [each[::-1] for each in distinct])
-    return title[start : len(title) - end] if start + end < len(title) else ()
-
-
-def _shared(title: Words, titles: Collection[Words]) -> int:
-    """Return the number of words at the beginning of a title with which most titles begin."""
-    return next(n for n in count() if n == len(title) or 2 * _with(title[: n + 1], titles) <= len(titles))
-
-
-def _with(beginning: Words, titles: Collection[Words]) -> int:
-    return sum(each[: len(beginning)] == beginning for each in titles)
-
-
-def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
-    """Return, for each of two titles, the tokens of the words that the other lacks. Return None if there are over
-    `NAME`, or if the earlier title has none, unless only the order differs."""
-    alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
-    is_moved = later != earlier and sorted(later) == sorted(earlier)
-    ours, theirs = (tokenize(_joined(name)) for name in alone)
-    has_names = all(alone) or theirs or is_moved
-    return (ours, theirs) if has_names and max(map(len, alone)) <= NAME else None
-
-
-def _joined(name: Sequence[str]) -> str:
-    """Return the words of a title as text, without blanks between Chinese or Japanese characters."""
-    return "".join(word if re.match(_CHARACTER, word) else f" {word} " for word in name)
-
 
 PAGES = 128  # remembered pages of a host, the last ones
 MOST = 256 * PAGES  # remembered pages of all hosts; the hosts seen longest ago are forgotten
@@ -342,7 +255,7 @@ class Pair:
         outlets write "Update", "photos" and such into theirs.
         """
         ours, theirs = self._page.title, title_words(self._earlier.title)
-        first, second = (set(_parts(each.title)) for each in (self._later, self._earlier))
+        first, second = (set(title_parts(each.title)) for each in (self._later, self._earlier))
         found = names(ours, theirs)
         if not found or first <= second or second <= first:
             return False

@@ -1,4 +1,6 @@
-"""Split text into tokens. No I/O, except that the data of jieba are loaded on first use.
+"""Split text into tokens, and compare titles by their words.
+
+No I/O, except that the data of jieba are loaded on first use.
 
 Runs of Han characters are cut as jieba does. The compiled part cuts by jieba's dictionary and model, without importing
 jieba: that would take a second, and five times the memory. Without the compiled part, jieba itself cuts, more slowly,
@@ -10,13 +12,13 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from itertools import chain, islice, pairwise
+from itertools import chain, count, islice, pairwise
 from math import log
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -272,3 +274,90 @@ def _probabilities(name: str) -> Mapping[str, Any]:
     spec.loader.exec_module(module)
     found: Mapping[str, Any] = module.P
     return found
+
+
+# Titles
+
+Words: TypeAlias = tuple[str, ...]
+
+NAME = 3  # the maximum number of words in which titles of one form differ
+CUT = 4  # the minimum number of words of a title that was cut off
+ELLIPSIS = ".…⋯"
+
+_SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜|(?<=^[^：]{2})：")
+# Operators, currencies, arrows, stars, faces and the like.
+_SIGNS = r"-+*/%=<>!&|^~#$¢£¤¥♯\u20a0-\u20cf\u2190-\u2bff\U0001f000-\U0001faff"
+_CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
+
+
+def title_words(title: str) -> Words:
+    """Return the words of a title in lower case. Each Chinese or Japanese character, and each sign, is a word.
+
+    Signs as in "C++" and ".NET" are of their word.
+    """
+    return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).lower())) if title else ()
+
+
+@cache
+def _title_word() -> re.Pattern[str]:
+    return re.compile(rf"{_CHARACTER}|(?:(?<![\w.])\.)?(?:(?!{_CHARACTER})[\w{marks()}])+[#+♯]*|[{_SIGNS}]+")
+
+
+def same_title(first: str, second: str) -> bool:
+    """Return whether two titles are equal apart from the names of their sites (at the end, if both have one).
+
+    A title that was cut off equals one that goes on.
+    """
+    ours, theirs = title_parts(first), title_parts(second)
+    is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
+    longest = max(ours, key=len, default="")
+    has_longest = longest == max(theirs, key=len, default="") and not (longest and longest == ours[-1] == theirs[-1])
+    return ours == theirs or is_part or has_longest or _is_cut(ours, theirs) or _is_cut(theirs, ours)
+
+
+def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
+    """Return whether a part of a title is the beginning of one of another title, and has an ellipsis at its end."""
+    for stem in (part.rstrip(ELLIPSIS) for part in ours if part.endswith(tuple(ELLIPSIS))):
+        others = [part for part in ours if part.rstrip(ELLIPSIS) != stem]
+        rest = [part for part in theirs if not part.startswith(stem)]
+        if len(rest) < len(theirs) and len(tokenize(stem)) >= CUT:
+            return not (others and rest) or others == rest
+    return False
+
+
+def title_parts(title: str) -> list[str]:
+    return [part for part in _SEPARATOR.split(" ".join(title.split()).casefold()) if part]
+
+
+def subject(title: Words, titles: Collection[Words]) -> Words:
+    """Return a title without the words at both ends that it shares with most titles of its host, itself included."""
+    distinct = set(titles) | {title}
+    if len(distinct) == 1:
+        return title
+    start = _shared(title, distinct)
+    end = _shared(title[::-1], [each[::-1] for each in distinct])
+    return title[start : len(title) - end] if start + end < len(title) else ()
+
+
+def _shared(title: Words, titles: Collection[Words]) -> int:
+    """Return the number of words at the beginning of a title with which most titles begin."""
+    return next(n for n in count() if n == len(title) or 2 * _with(title[: n + 1], titles) <= len(titles))
+
+
+def _with(beginning: Words, titles: Collection[Words]) -> int:
+    return sum(each[: len(beginning)] == beginning for each in titles)
+
+
+def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
+    """Return, for each of two titles, the tokens of the words that the other lacks. Return None if there are over
+    `NAME`, or if the earlier title has none, unless only the order differs."""
+    alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
+    is_moved = later != earlier and sorted(later) == sorted(earlier)
+    ours, theirs = (tokenize(title_text(name)) for name in alone)
+    has_names = all(alone) or theirs or is_moved
+    return (ours, theirs) if has_names and max(map(len, alone)) <= NAME else None
+
+
+def title_text(name: Sequence[str]) -> str:
+    """Return the words of a title as text, without blanks between Chinese or Japanese characters."""
+    return "".join(word if re.match(_CHARACTER, word) else f" {word} " for word in name)
