@@ -13,6 +13,7 @@ from store_kinds import Place
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import hash_text
+from scrapy_neardup.fingerprints.record import resemblance
 from scrapy_neardup.items import item_document
 from scrapy_neardup.matching import siblings
 from scrapy_neardup.matching.siblings import Page, Siblings
@@ -337,6 +338,20 @@ def test_what_all_titles_of_a_host_share_is_no_subject(titles: tuple[str, str], 
 def known_page(document: Document, *known: Signature) -> Page:
     """Return the page of a document, for comparison with known pages."""
     return Siblings(lambda host: ()).page(document, Deduplicator.open().sign(document), known)
+
+
+def test_few_shingles_that_are_no_form_are_compared_with_the_whole_texts() -> None:
+    """Of 60 words, each page has two species, and each of these stands on another page too, apart from the stork."""
+
+    def bird(number: int, often: str, once: str) -> Document:
+        parts = words(60, 5)
+        parts[10:50:10], parts[55] = [often] * 4, once
+        return Document(f"{A}/{number}", " ".join(parts), f"Bird {number}")
+
+    dedup, later = Deduplicator.open(), bird(4, "tern", "stork")
+    held = [dedup.sign(bird(*each)) for each in ((1, "gull", "stork"), (2, "gull", "heron"), (3, "tern", "heron"))]
+    pair = known_page(later, *held).beside(held[0])
+    assert pair.own_resemblance == resemblance(held[0].sketch, dedup.sign(later).sketch) < 0.7
 
 
 def test_what_is_form_is_counted_on_pages_other_than_the_earlier_one() -> None:

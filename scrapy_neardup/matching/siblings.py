@@ -36,7 +36,16 @@ from ..fingerprints.record import (
     resemblance,
 )
 from ..signature import Signature
-from ..text.tokens import NAME, Words, names, same_title, subject, title_parts, title_words, tokenize
+from ..text.tokens import (
+    NAME,
+    Words,
+    names,
+    same_title,
+    subject,
+    title_parts,
+    title_words,
+    tokenize,
+)
 from ..text.urls import home
 
 PAGES = 128  # remembered pages of a host, the last ones
@@ -344,8 +353,15 @@ class Pair:
 
     @cached_property
     def own_resemblance(self) -> float:
-        """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not."""
-        return self._own.shared / self._own.any if self._own.any else float(self._is_equal)
+        """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not.
+
+        Fewer than `SHINGLES` shingles of their own say little, so the pages do not resemble each other more than whole.
+        """
+        if not self._own.any:
+            return float(self._is_equal)
+        own = self._own.shared / self._own.any
+        is_little = self._own.any < SHINGLES
+        return min(own, resemblance(self._earlier.sketch, self._later.sketch)) if is_little else own
 
     @property
     def form(self) -> float:
