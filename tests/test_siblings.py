@@ -335,6 +335,18 @@ def test_what_all_titles_of_a_host_share_is_no_subject(titles: tuple[str, str], 
     assert expected in own_verdict(10, titles, B, site)
 
 
+@pytest.mark.parametrize(
+    ("titles", "expected"),
+    [
+        (("Boats: length", "Boats: rigs: length"), OWN),
+        (("Boats: rigs: length", "Boats: rigs: length"), "copy"),
+    ],
+)
+def test_two_sections_of_a_host_are_no_frame_around_one_subject(titles: tuple[str, str], expected: str) -> None:
+    site = [own_page(number, title=f"Boats: rigs: {name}") for number, name in enumerate(["beam", "mast", "keel"], 1)]
+    assert expected in own_verdict(10, titles, B, site)
+
+
 def known_page(document: Document, *known: Signature) -> Page:
     """Return the page of a document, for comparison with known pages."""
     return Siblings(lambda host: ()).page(document, Deduplicator.open().sign(document), known)

@@ -319,9 +319,15 @@ class Pair:
         if is_one and any(title == page.title for title, counts in titles if counts):
             return None
         theirs = subject(title_words(other), page.host_titles if is_one else ())
-        if page.subject == theirs:
+        if page.subject == theirs and not (is_one and self._differ_in_section):
             return False if theirs else None
         return is_one or not same_title(self._later.title, other)
+
+    @property
+    def _differ_in_section(self) -> bool:
+        """True if neither title contains the other: "Boats: rigs: length" and "Boats: length"."""
+        ours, theirs = (f" {' '.join(title)} " for title in (self._page.title, title_words(self._earlier.title)))
+        return not (ours in theirs or theirs in ours)
 
     @cached_property
     def _counts(self) -> list[bool]:
