@@ -24,6 +24,7 @@ A, B = "http://a.example", "http://b.example"
 SUBJECT = "lacks the subject of the title"
 THIN = "the text is thin"
 NAME = "differ in a name"
+NUMBER = "differ in a number"
 OWN = "the texts without form have a resemblance of"
 FIGURE = "each text has a figure that the other lacks"
 PASSAGES = "each text has passages that the other lacks"
@@ -191,6 +192,24 @@ def test_titles_that_name_what_is_in_the_text(names: tuple[str, str], named: str
     content = f"{text(1, 100)} {named} {text(2, 100)}"
     earlier, later = (Document(f"{A}/{number}", content, f"{name} - Shop") for number, name in enumerate(names))
     assert verdict(earlier, later) == "copy"
+
+
+@pytest.mark.parametrize(
+    ("titles", "host", "edits", "expected"),
+    [
+        (("Terms of use 1.0", "Terms of use 1.1"), B, (100,), NUMBER),
+        (("Terms of use 1.1 - Mill", "Terms of use 1.0 | Ferry"), B, (100,), NUMBER),
+        (("第12条 座位", "第9条 座位"), B, (100,), NUMBER),
+        (("Terms of use 1.0", "Terms of use 1.1"), B, (), "copy"),  # nothing gets lost
+        (("Terms of use", "Terms of use 2"), B, (100,), "copy"),
+        (("Storm: 3 boats sink", "Ferry capsizes, 4 rescued"), B, (100,), "copy"),
+    ],
+)
+def test_titles_of_two_hosts_that_differ_in_a_number(
+    titles: tuple[str, str], host: str, edits: tuple[int, ...], expected: str
+) -> None:
+    later = Document(f"{host}/2", edited(text(1), *edits), titles[1])
+    assert expected in verdict(Document(f"{A}/1", text(1), titles[0]), later)
 
 
 # Evidence: thin text under another title

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from scrapy_neardup.text.tokens import names, same_title, subject, title_words
+from scrapy_neardup.text.tokens import differ_in_number, names, same_title, subject, title_words
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,24 @@ def test_subject_is_what_most_titles_of_the_host_do_not_share(title: str, others
 )
 def test_titles_that_are_the_same_apart_from_the_names_of_their_sites(first: str, second: str, expected: bool) -> None:
     assert same_title(first, second) is same_title(second, first) is expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("Terms 1.0", "Terms 1.1", True),
+        ("Terms 1.1 - Mill", "TERMS 1.0 - Ferry", True),
+        ("第一册 第12课", "第一册 第9课", True),
+        ("第１２课", "第12课", False),
+        ("Terms", "Terms 2", False),
+        ("3 boats", "4 kites", False),
+        ("Boats", "Boats", False),
+        ("Route 4 to 5", "Route 5 to 4", False),  # no number is missing
+        ("", "", False),
+    ],
+)
+def test_titles_that_differ_only_in_numbers(first: str, second: str, expected: bool) -> None:
+    assert differ_in_number(first, second) is differ_in_number(second, first) is expected
 
 
 # Names

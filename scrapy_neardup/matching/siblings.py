@@ -39,6 +39,7 @@ from ..signature import Signature
 from ..text.tokens import (
     NAME,
     Words,
+    differ_in_number,
     names,
     same_title,
     subject,
@@ -181,6 +182,8 @@ class Pair:
             yield "the earlier text lacks the subject of the title"
         if self.differ_in_subject and self._differ_in_name:
             yield "the titles differ in a name"
+        if self.differ_in_subject and self._differ_in_number:
+            yield "the titles differ in a number"
         required = self._required_own()
         if self.own_resemblance < required:
             yield f"the texts without form have a resemblance of {self.own_resemblance:.2f}, needed {required:.2f}"
@@ -274,6 +277,12 @@ class Pair:
         if self._is_equal and bool(found[0]) != bool(found[1]):
             return False
         return all(said) or not (any(said) or set(ours).isdisjoint(theirs))
+
+    @property
+    def _differ_in_number(self) -> bool:
+        """True if the titles of two hosts differ only in numbers, and the texts differ too."""
+        is_one_text = self.is_of_one_host or self._is_equal
+        return not is_one_text and differ_in_number(self._later.title, self._earlier.title)
 
     @property
     def _has_other_figures(self) -> bool:

@@ -287,6 +287,7 @@ ELLIPSIS = ".…⋯"
 _SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜|(?<=^[^：]{2})：")
 # Operators, currencies, arrows, stars, faces and the like.
 _SIGNS = r"-+*/%=<>!&|^~#$¢£¤¥♯\u20a0-\u20cf\u2190-\u2bff\U0001f000-\U0001faff"
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 
 
@@ -323,6 +324,13 @@ def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
         if len(rest) < len(theirs) and len(tokenize(stem)) >= CUT:
             return not (others and rest) or others == rest
     return False
+
+
+def differ_in_number(first: str, second: str) -> bool:
+    """Return whether two titles are the same apart from numbers, of which each has one that the other lacks."""
+    titles = [unicodedata.normalize("NFKC", title) for title in (first, second)]
+    ours, theirs = (set(_NUMBER.findall(title)) for title in titles)
+    return not (ours <= theirs or theirs <= ours) and same_title(*(_NUMBER.sub("0", title) for title in titles))
 
 
 def title_parts(title: str) -> list[str]:
