@@ -366,6 +366,21 @@ def test_two_sections_of_a_host_are_no_frame_around_one_subject(titles: tuple[st
     assert expected in own_verdict(10, titles, B, site)
 
 
+@pytest.mark.parametrize(
+    ("title", "site", "expected"),
+    [
+        ("Oak | Harbour", [], SUBJECT),
+        ("Oak | Harbour", ["Elm | Harbour", "Fir | Harbour"], "copy"),
+        ("Harbour", ["Harbour", "Harbour"], "copy"),  # all pages of the site have one title
+        ("Harbour", ["Mill", "Ferry"], SUBJECT),
+    ],
+)
+def test_the_name_of_another_site_is_no_subject(title: str, site: Sequence[str], expected: str) -> None:
+    known = [Document(f"{B}/{number}", text(40 + number), each) for number, each in enumerate(site)]
+    later = Document(f"{B}/later", f"{text(1)} All news of Harbour", title)
+    assert expected in verdict(Document(f"{A}/1", text(1), "Oak - The Book of Trees"), later, known)
+
+
 def known_page(document: Document, *known: Signature) -> Page:
     """Return the page of a document, for comparison with known pages."""
     return Siblings(lambda host: ()).page(document, Deduplicator.open().sign(document), known)

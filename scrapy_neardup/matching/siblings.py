@@ -44,6 +44,7 @@ from ..text.tokens import (
     same_title,
     subject,
     title_parts,
+    title_text,
     title_words,
     tokenize,
 )
@@ -89,6 +90,12 @@ class Page:
     @cached_property
     def subject(self) -> Words:
         return subject(self.title, self.host_titles)
+
+    @cached_property
+    def site_name(self) -> set[str]:
+        """The tokens of the title beside its subject; all tokens if all known titles of its host are equal."""
+        of_subject = () if self.host_titles == {self.title} else self.subject
+        return set(tokenize(title_text([word for word in self.title if word not in of_subject])))
 
     @cached_property
     def host_titles(self) -> set[Words]:
@@ -349,7 +356,8 @@ class Pair:
 
         On one host, each word counts as much as any other, however often it is in the text. If no such shingle is
         sampled, the earlier text lacks them, except in long texts of two hosts: the two texts differ somewhere. On two
-        hosts, a headline above the text does not count unless it is a name, since each outlet writes its own.
+        hosts, the name of the site does not count. Nor does a headline above the text unless it is a name, since each
+        outlet writes its own.
         """
         if self._is_equal:
             return False
@@ -357,6 +365,8 @@ class Pair:
         words = set(tokenize(self._later.title)) - set(tokenize(self._earlier.title))
         is_name = len(words.intersection(page.document.tokens[: page.body])) <= NAME
         start = 0 if self.is_of_one_host or is_name else page.body
+        if not self.is_of_one_host:
+            words -= page.site_name
         words &= set(page.document.tokens[start:])
         is_there = self._earlier_codes == page.codes
         found = [bins for word in words if len(bins := is_there[page.bins_of(word, start)])]
