@@ -367,6 +367,19 @@ def test_two_sections_of_a_host_are_no_frame_around_one_subject(titles: tuple[st
 
 
 @pytest.mark.parametrize(
+    ("site", "expected"),
+    [
+        ([], "copy"),
+        (["Hat", "Scarf", "Glove"], "needed 0.65"),  # other pages of the site lack it
+        (["Hat - blue", "Scarf - blue", "Glove - blue"], "copy"),  # it may be the name of the site
+    ],
+)
+def test_the_end_of_a_title_is_no_name_of_a_site_if_other_pages_lack_it(site: Sequence[str], expected: str) -> None:
+    known = [own_page(number, title=title) for number, title in enumerate(site, 1)] or SITE
+    assert expected in own_verdict(10, ("Long winter coat - red", "Long winter coat - blue"), A, known)
+
+
+@pytest.mark.parametrize(
     ("title", "site", "expected"),
     [
         ("Oak | Harbour", [], SUBJECT),

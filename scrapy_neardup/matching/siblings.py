@@ -337,13 +337,23 @@ class Pair:
         theirs = subject(title_words(other), page.host_titles if is_one else ())
         if page.subject == theirs and not (is_one and self._differ_in_section):
             return False if theirs else None
-        return is_one or not same_title(self._later.title, other)
+        return is_one or self._has_own_end or not same_title(self._later.title, other)
 
     @property
     def _differ_in_section(self) -> bool:
         """True if neither title contains the other: "Boats: rigs: length" and "Boats: length"."""
         ours, theirs = (f" {' '.join(title)} " for title in (self._page.title, title_words(self._earlier.title)))
         return not (ours in theirs or theirs in ours)
+
+    @property
+    def _has_own_end(self) -> bool:
+        """True if each title has a last part of its own, and the later one's is no name of a site."""
+        ours, theirs = (title_parts(each.title) for each in (self._later, self._earlier))
+        is_known = len(self._page.host_titles - {self._page.title}) > 1
+        if not (is_known and min(len(ours), len(theirs)) > 1) or ours[-1] in theirs or theirs[-1] in ours:
+            return False
+        end = title_words(ours[-1])
+        return self._page.subject[-len(end) :] == end
 
     @cached_property
     def _counts(self) -> list[bool]:
