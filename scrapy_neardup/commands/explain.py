@@ -199,13 +199,14 @@ def _held(store: Store, url: str) -> Visit:
 
 
 def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dict[str, Any]:
-    documents = [read_document(path, config) for path in paths]
+    read = [read_document(path, config) for path in paths]
+    documents = [replace(each, url=f"http://saved{number}/") for number, each in enumerate(read)]  # of two hosts
     first, second = map(dedup.sign, documents)
     dedup.claim(documents[0])
     compared, points = _compared(dedup, first, second, documents[1])
     described = [
-        {**_described(dedup.store, signature), "thin": document.thin, "text": _beginning(document.text)}
-        for signature, document in zip((first, second), documents, strict=True)
+        {**_described(dedup.store, signature), "url": each.url, "thin": each.thin, "text": _beginning(each.text)}
+        for signature, each in zip((first, second), read, strict=True)
     ]
     thin = [(path, each.scripted) for path, each in zip(paths, documents, strict=True) if each.thin]
     why = "".join(f"; the text of {path} is thin: {_SCRIPTED if scripted else _THIN}" for path, scripted in thin)
