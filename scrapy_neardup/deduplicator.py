@@ -186,7 +186,7 @@ class Deduplicator:
             signature = self.sign(document)
         is_held = signature.can_be_repeated
         match = self._enter(document, signature) if is_held else self.matcher.best(document, signature)
-        self.matcher.learn(signature, match)
+        self.matcher.learn(document, signature, match)
         claim = Claim(self, document, signature, match)
         if match is None and is_held:
             self.pending[signature] = claim

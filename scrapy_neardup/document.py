@@ -67,7 +67,9 @@ class Document:
     has_own_url: bool = True
     """False if `url` is only that of the page where the record was found, among other items."""
     is_one_of_several: bool = False
-    """True if its page gave other items too."""
+    """True if its page gave other items too, and it has no URL of its own."""
+    page: str = ""
+    """The URL of the page that gave it, among other items; "" if it gave only one."""
     label: str = ""
     """Words that name the record among others of its page; "" if it is alone there."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)

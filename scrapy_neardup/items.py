@@ -169,6 +169,7 @@ class Record:
             scripted=any(part.scripted for part in parts),
             has_own_url=bool(self.url) or is_alone,
             is_one_of_several=not is_alone,
+            page="" if fetch.gives_one else fetch.place,
             label="" if is_alone else self.label(),
         )
 

@@ -507,6 +507,19 @@ def test_items_of_one_page_are_copies_only_if_their_texts_and_titles_are_equal()
     assert statuses[3] != "unique"
 
 
+def test_offers_that_one_page_lists_are_told_apart_on_any_host() -> None:
+    offers = [("a", 5), ("b", 5), ("c", 5), ("d", 6)]
+    statuses = []
+    with Deduplicator.open() as dedup:
+        for page, (shop, price) in zip([URL, URL, f"{URL}?2", URL], offers, strict=True):
+            item = {"url": f"http://{shop}.example/1", "title": "Boot", "text": BODY, "price": price}
+            document = item_document(item, Config(), Fetch((page,), place=page))
+            assert document
+            (claim := dedup.claim(document)).commit()
+            statuses.append(claim.verdict.status)
+    assert statuses == ["unique", "duplicate", "duplicate", "unique"]
+
+
 def statuses_of(items: list[dict[str, Any]]) -> list[str]:
     """Claim items of one text in order, and return the status of each."""
     statuses = []

@@ -148,7 +148,7 @@ class Pair:
         """Return the reason why the two pages are siblings; None if they are not.
 
         `is_own`: the earlier page is what this URL returned before. Then only facts, titles and new passages count.
-        `has_its_url`: it may be another item of the page. `is_beside`: both are items of the page, in this run.
+        `has_its_url`: it may be another item of the page. `is_beside`: one page gave both, in this run.
         `counters`: the names of the facts that do not count.
         """
         ours, theirs = self._later.facts, self._earlier.facts
@@ -157,11 +157,11 @@ class Pair:
             return "the items differ in a number that is the same on all sites"
         document = self._page.document
         needs_all = is_own and document.url not in document.loose
-        if self.is_of_one_host and not agree(ours, theirs, counters, needs_all=needs_all):
+        if (self.is_of_one_host or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
             return "the items differ in " + self._differing(counters)
         if self.is_of_one_host and (has_its_url or is_record) and self._has_other_title:
             return "the titles differ"
-        if is_beside and not self._is_equal:
+        if is_beside and has_its_url and not self._is_equal:
             return "one page has both"
         if is_own and not self._is_equal and self._grown > PART:
             return self._longer
