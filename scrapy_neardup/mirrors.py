@@ -68,7 +68,7 @@ class Deliveries:
     returns it.
 
     A document that was added since the run began was delivered in the run. For an older document, the time is in the
-    visit of its own URL. If that URL is missing or returns something else, the time is in a visit with a name.
+    visit of its own URL. If another URL delivered it later, the time is in a visit with a name.
     """
 
     def __init__(self, store: Store, started: float, clock: Callable[[], float] = time.time) -> None:

@@ -362,7 +362,7 @@ def near_postings(simhashes: Integers, distance: int) -> Integers:
 
 
 def keep_nearest(found: dict[int, int], most: int) -> None:
-    """Remove all but the `most` nearest of places with their distances, the first of equal ones."""
+    """Keep only the `most` places with the least distances; of equal ones, the first."""
     for place in sorted(found, key=found.__getitem__)[most:]:
         del found[place]
 

@@ -205,5 +205,5 @@ def proxy(server: Server) -> Iterator[TcpProxy]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a server up soon, and try it again soon."""
-    monkeypatch.setattr("scrapy_neardup.store.server.SECONDS", 2.0)
-    monkeypatch.setattr("scrapy_neardup.store.server.PAUSES", (0.01, 0.1))
+    monkeypatch.setattr("scrapy_neardup.store.redis_server.SECONDS", 2.0)
+    monkeypatch.setattr("scrapy_neardup.store.redis_server.PAUSES", (0.01, 0.1))

@@ -13,7 +13,7 @@ from store_kinds import ROOT
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError, open_store
-from scrapy_neardup.store.server import Server as Namespace
+from scrapy_neardup.store.redis_server import Server as Namespace
 
 
 def document(number: int, site: str = "a") -> Document:

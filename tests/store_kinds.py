@@ -17,7 +17,7 @@ from scrapy_neardup import Deduplicator
 from scrapy_neardup.detectors import Detector
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store, is_server, open_store
-from scrapy_neardup.store.server import code
+from scrapy_neardup.store.redis_server import code
 from scrapy_neardup.store.transfer import Imported, export_rows, import_rows
 
 URL = "http://site.example/"

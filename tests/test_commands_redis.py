@@ -20,7 +20,7 @@ from store_kinds import ROOT
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, StoreError
-from scrapy_neardup.store.server import code
+from scrapy_neardup.store.redis_server import code
 from scrapy_neardup.store.verification import verify
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from site_server import Gate, Site, put_articles
 from tiers import slow
 
 from scrapy_neardup.crawl import extension
-from scrapy_neardup.store import server as servers
+from scrapy_neardup.store import redis_server as servers
 
 COUNT = 40
 FIRST, LAST = 10, 30  # pages that are asked for before the server fails, and before it is back

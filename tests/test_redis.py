@@ -14,7 +14,7 @@ from store_kinds import ROOT, Place, commit, fill_numbered, held, on_disk, on_se
 from tiers import slow
 
 from scrapy_neardup.store import Selection, Store, StoreError, named, runs
-from scrapy_neardup.store.server import Server
+from scrapy_neardup.store.redis_server import Server
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from redis_server import Server
 from tcp_proxy import TcpProxy
 from test_backends import claim, document, find, id_at, key_of, keys_of, near, of
 
-from scrapy_neardup.store import server as servers
+from scrapy_neardup.store import redis_server as servers
 from scrapy_neardup.store.backend import Entry, StoreError
 from scrapy_neardup.store.records import Run
 from scrapy_neardup.store.redis import RedisBackend
-from scrapy_neardup.store.server import Server as Namespace
-from scrapy_neardup.store.server import code
+from scrapy_neardup.store.redis_server import Server as Namespace
+from scrapy_neardup.store.redis_server import code
 
 
 @pytest.fixture

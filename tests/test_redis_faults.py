@@ -20,7 +20,7 @@ from tcp_proxy import TcpProxy
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.hosts import Trial
 from scrapy_neardup.store import StoreError, open_store
-from scrapy_neardup.store import server as servers
+from scrapy_neardup.store import redis_server as servers
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -89,7 +89,7 @@ CLOSED_WHILE_HUNG = """
 import sys
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.store import server as servers
+from scrapy_neardup.store import redis_server as servers
 servers.SECONDS, servers.LEASE = 0.5, 0.5
 dedup = Deduplicator.open(sys.argv[1])
 dedup.claim(Document("http://a.example/1", "some words " * 50)).commit()

@@ -17,8 +17,8 @@ from redis_server import server
 from site_server import Page, Site, article, html
 from tiers import slow
 
-from scrapy_neardup.store.server import Server as Namespace
-from scrapy_neardup.store.server import code
+from scrapy_neardup.store.redis_server import Server as Namespace
+from scrapy_neardup.store.redis_server import code
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "3"))
 WORKERS = 3

@@ -16,7 +16,7 @@ from tiers import slow
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import Store, open_store
 from scrapy_neardup.store import store as store_module
-from scrapy_neardup.store.server import code
+from scrapy_neardup.store.redis_server import code
 
 on_server = pytest.mark.parametrize("place", ["server"], indirect=True)
 

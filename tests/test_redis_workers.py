@@ -23,7 +23,7 @@ from tcp_proxy import TcpProxy
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store import runs as dead
-from scrapy_neardup.store.server import code
+from scrapy_neardup.store.redis_server import code
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
 
@@ -36,7 +36,7 @@ import random, sys
 from helpers import edited, text
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.store import server as servers
+from scrapy_neardup.store import redis_server as servers
 servers.LEASE = 1.0
 address, seed, count, unclean, path = sys.argv[1:]
 order = [(number, copy) for number in range(int(count)) for copy in range(3)]

@@ -29,7 +29,7 @@ from scrapy_neardup.hosts import Trial
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, open_store
 from scrapy_neardup.store.redis import RedisBackend
-from scrapy_neardup.store.server import code
+from scrapy_neardup.store.redis_server import code
 from scrapy_neardup.text.urls import Shape, place
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))

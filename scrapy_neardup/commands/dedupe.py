@@ -146,7 +146,7 @@ class Job:
         return False
 
     def outcome(self) -> dict[str, int]:
-        """Return the counts by name."""
+        """Return the counts of rows by name, in the order in which `summary` takes them."""
         return {
             "rows": self.rows,
             "kept": self.rows - self.dropped,

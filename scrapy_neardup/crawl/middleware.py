@@ -124,7 +124,7 @@ def _kept(request: Request) -> Ticket:
 
 
 def disown(request: Request) -> None:
-    """Remove from a request that a spider made what it may have copied from the meta of a changed request."""
+    """Strip a spider's request of what it may have copied from the meta of a changed request."""
     ticket, inherited = _kept(request), len(request.meta.get("redirect_urls", ()))
     if ticket.url:
         del request.meta[KEY]

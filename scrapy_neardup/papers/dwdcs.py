@@ -263,8 +263,10 @@ def _dot(a: Vector, b: Vector) -> int:
 
 
 def spread(a: Vector, b: Vector) -> float:
-    """Return the mean spread of the shifts of common concepts, in words; 0.0 if no concept is common. Formula 13. The
-    shifts of a concept are the distances between its n-th occurrences in the two texts."""
+    """Return the mean, over common concepts, of the standard deviation of their shifts, in words; 0.0 without any.
+
+    Formula 13. The shifts of a concept are the distances between its n-th occurrences in the two texts.
+    """
     shared = a.keys() & b.keys()
     return math.fsum(_spread(a[concept], b[concept]) for concept in shared) / len(shared) if shared else 0.0
 
@@ -319,7 +321,7 @@ class ConceptIndex(InvertedIndex[Vector, T]):
             rest -= len(decoded[concept]) ** 2
 
     def is_near(self, decoded: Vector, held: Vector) -> bool:
-        """Steps 6 to 9."""
+        """Return whether the cosine and the spread both pass: steps 6 to 9."""
         if cosine(decoded, held) <= self._least_cosine:
             return False
         return spread(decoded, held) / span(decoded, held) < self._most_spread

@@ -162,7 +162,7 @@ class Backend(Protocol):
         return False
 
     def release_run(self, run: str) -> None:
-        """Release the lock of a run."""
+        """Release the lock of a run, if this back end has it."""
         return
 
     def meet(self) -> None:

@@ -1,4 +1,4 @@
-"""The back end on a server. Lookups and writes are one atomic script on the server, `store.lua`.
+"""The back end on a server. Lookups and writes are one atomic script on the server, `redis.lua`.
 
 All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a cluster. 5 is the version of this layout:
 
@@ -31,7 +31,7 @@ from ..row_index import Question, flips
 from . import named, records
 from .backend import Backend, Entry, Found, Row, StoreError
 from .records import DOCUMENT, META, VISIT, Key, bounds, kind_of
-from .server import PLACE, VERSION, Operation, Server, clients, code, logger, store_errors
+from .redis_server import PLACE, VERSION, Operation, Server, clients, code, logger, store_errors
 
 CODE = 4  # bytes of a run's code
 MANY = 255  # the maximum number of rows of a key to read with a lookup

@@ -334,7 +334,7 @@ class Store:
         self._flush_in_time()
 
     def note_visit(self, new: Signature, held: Signature, *, has_text: bool) -> list[int]:
-        """Learn from two visits to the record `held`, whose text is the same. Return the names of new counters."""
+        """Learn counters from a further visit to `held` with equal text. Return the hashed names of new ones."""
         found = self.counters.visit(held.url or "", new.facts, held.facts, has_text=has_text)
         self._news.counters.extend((host(held.url or ""), name, True) for name in found)
         return found

@@ -1,6 +1,6 @@
 """Talk to a server for one namespace of it: queued writes, requests, leases of runs, and what an outage needs.
 
-`Server.run` sends what is queued and some requests to the script `store.lua`. If the connection was lost, it connects
+`Server.run` sends what is queued and some requests to the script `redis.lua`. If the connection was lost, it connects
 again at once. If that fails too, or if an answer did not come in time, the server counts as down: every call raises at
 once, until a thread has reached the server again. The thread also renews the leases, and sends what must not wait.
 
@@ -52,7 +52,7 @@ _AGAIN = (  # a new connection finds the right server
     *(exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
 )
 _LOST = (exceptions.TimeoutError, *_AGAIN)
-_SCRIPT = (files(__package__) / "store.lua").read_bytes()
+_SCRIPT = (files(__package__) / "redis.lua").read_bytes()
 _ADVICE = {  # keys are parts of error messages; the client library removes the first word of a message
     "used memory": "it is full; give it more memory, or forget old documents",
     "authenticat": "it needs a password",
