@@ -228,7 +228,7 @@ def place(url: str, shape: Shape) -> Place | None:
         return None
     parts, rest = found
     branch = rest.split("/", 2)[1] if rest.count("/") > 1 else ""
-    return Place(hash_place(f"{rest}?{parts.query}{parts.fragment}"), hash_place(branch))
+    return Place(_hash(f"{rest}?{parts.query}{parts.fragment}"), _hash(branch))
 
 
 @lru_cache(maxsize=1024)  # as for `canonical_url`
@@ -276,6 +276,6 @@ def _prefixes(a: list[str], b: list[str]) -> tuple[str, str] | None:
     return first, second
 
 
-def hash_place(text: str) -> int:
+def _hash(text: str) -> int:
     """Return a hash of 64 bits that is equal in every process."""
     return int(mmh3.hash64(text.encode(errors="replace"), signed=False)[0])
