@@ -17,7 +17,7 @@ from .fingerprints.hashes import Hashes, hash_tokens, layout, shingles
 from .fingerprints.record import WIDTH, Decoded, Sketch, Source, Wanted, make
 from .text.html import BUILTIN, Extract, Page, build_reader, elements, looks_like_html
 from .text.tokens import spaced, tokenize, word_lines
-from .text.urls import host
+from .text.urls import home
 
 _WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]")  # its beginning, in text that is spaced
 
@@ -107,7 +107,7 @@ class Document:
     @property
     def site(self) -> bytes:
         """The host, with which the facts name a record; b"" without facts."""
-        return host(self.url).encode(errors="surrogatepass") if self.facts and self.url else b""
+        return home(self.url).encode(errors="surrogatepass") if self.facts and self.url else b""
 
     @cached_property
     def tokens(self) -> list[str]:

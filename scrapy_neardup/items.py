@@ -25,16 +25,17 @@ from w3lib.encoding import html_to_unicode
 
 from .document import Document, Tree
 from .facts import Clock, Fact, Kind, brief, fact_of, link_fact, list_fact, nested_fact, pack, plain, string_fact
+from .fingerprints.hashes import hash_text
 from .settings import TAG_FIELD, Config
 from .text.html import Page, is_whole_page, looks_like_html
 from .text.main_text import squeeze, title_of
-from .text.tokens import has_words
+from .text.tokens import has_words, title_words
 from .text.urls import canonical_url, home
 
 # Fields that say something of the crawl, and nothing of the record.
 OF_THE_CRAWL = (
-    *("spider", "referer", "scrape*", "crawl*", "*_scraped", "*_crawled", "抓取*"),
-    *("fetched*", "retrieved*", "downloaded*", "files.status", "images.status"),
+    *("spider", "referer", "scraped*", "scrape_*", "date_scraped", "crawled*", "crawl_*", "crawl[DT]*", "date_crawled"),
+    *("抓取*", "fetched*", "retrieved*", "downloaded*", "files.status", "images.status"),
 )
 ALL = "*"  # in NEARDUP_IGNORE_FIELDS: all facts
 ENOUGH = 20  # the words of a text
@@ -55,7 +56,7 @@ _TITLE = ("title", "headline", "heading", "name", "subject", "标题", "题目",
 _COUNTS = ("position", "rank", "views", "hits")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-_NO_PAGE = re.compile(r"(?!https?://[^/]|file:)[a-z][a-z0-9+.-]*:", re.I)  # `javascript:void(0)`, `mailto:…`
+_NO_PAGE = re.compile(r"(?:javascript|mailto|tel|about|data):|https?:/*$", re.I)  # the beginning of no page's URL
 _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data):\S+|www\.\S+", re.I)
 
 
@@ -117,7 +118,7 @@ class Record:
         self._choose_texts()
         self._ignore_counts()
         if ALL in config.ignore_fields:
-            self.roles.update(dict.fromkeys(self.facts, "ignored"))
+            self.roles.update(dict.fromkeys(self.facts.keys() - self.texts.keys(), "ignored"))
             self.facts.clear()
         if not self.title:
             self._find_title()
@@ -183,7 +184,7 @@ class Record:
         facts = ", ".join(
             f"{name} {brief(value[0] if isinstance(value, list) else value)}"
             for name, value in self._values.items()
-            if name in self.facts
+            if name in self.facts and name not in self.texts
         )
         texts = next(iter(self.texts.values()), [])
         return squeeze(facts or self.title or next(iter(texts), ""))[:LABEL].strip() or "an item"
@@ -342,9 +343,9 @@ class Record:
         if not self.texts and (path := self._short_text()):
             del self.roles[path]
             self._add_text(path, [self._values[path]])
-            written = self.facts.pop(path)
+            del self.facts[path]
             if self.facts:  # of a record, signs count too: "C#" is not "C"
-                self.facts[path] = Kind.WORDS, written[1]
+                self.facts[path] = Kind.WORDS, hash_text(repr(title_words(self._values[path])))
         pages = [path for path, texts in self.texts.items() if all(map(is_whole_page, texts))]
         others = sum(len(text) for path, texts in self.texts.items() if path not in pages for text in texts)
         for path in pages if others >= WHOLE else ():

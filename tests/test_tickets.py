@@ -124,7 +124,7 @@ def test_another_host_gets_no_secret(url):
     request = Request("http://a.example/1", headers=SECRETS | HARMLESS, cookies={"a": "1"}, meta=meta)
     made = detour(request, url, DEAD_LINK, request.url, [request.url])
     assert (made.url, made.cookies, made.dont_filter) == (url, {}, True)
-    assert dict(made.headers.to_unicode_dict()) == HARMLESS
+    assert dict(made.headers.to_unicode_dict()) == HARMLESS | {"Proxy-Authorization": SECRETS["Proxy-Authorization"]}
     ticket = {"url": url, "reason": "dead link", "instead_of": request.url, "tried": [request.url]}
     assert made.meta == {"depth": 3, "neardup": ticket, "proxy": META["proxy"]}
     assert request.headers["Cookie"] == b"a=1"  # the first request is as it was

@@ -184,9 +184,9 @@ def _compare_held(dedup: Deduplicator, config: Config, *urls: str) -> dict[str, 
     if is_apart:
         sentence = f"unique: {WHY_APART}"
     elif all(point.is_met for point in points):
-        but = "" if first.title == second.title else " but their titles"
+        alike = "" if first.title == second.title else ", apart from their titles"
         why = "the texts, which it lacks, or other records keep them apart"
-        sentence = f"unique: alike in what the store holds{but}; {why}"
+        sentence = f"unique: alike in what the store holds{alike}; {why}"
     documents = {url: _described(dedup.store, each) for url, each in zip(urls, signatures, strict=True)}
     return {**compared, "documents": documents, "sentence": sentence}
 

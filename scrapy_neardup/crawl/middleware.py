@@ -26,6 +26,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.spidermiddlewares.httperror import HttpError, HttpErrorMiddleware
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.job import job_dir
 from twisted.internet import error as twisted_error
 
 from ..deduplicator import Claim
@@ -55,13 +56,13 @@ MOST_TRIED = 3  # the maximum number of copies that are tried for a dead link
 LATER = ("CannotResolveHostError", "DownloadConnectionRefusedError", "DownloadTimeoutError")  # Scrapy 2.15 and newer
 DEAD = (
     *(getattr(exceptions, name) for name in LATER if hasattr(exceptions, name)),
-    # Scrapy 2.14, and download handlers other than Scrapy's own, raise these.
-    *(twisted_error.ConnectionRefusedError, twisted_error.TimeoutError, OSError),
+    # Scrapy 2.14, and some other download handlers, raise these.
+    *(twisted_error.DNSLookupError, twisted_error.ConnectionRefusedError, twisted_error.TimeoutError),
 )
 
 
 class Ticket(NamedTuple):
-    """The record of a changed request."""
+    """The record of a changed request; a blank one only marks a request that was queued."""
 
     url: str
     """The URL of the request to which the ticket belongs."""
@@ -203,7 +204,8 @@ def detour(
     is_elsewhere = urlsplit(url)[:2] != urlsplit(request.url)[:2]
     for name in (*_OF_THE_FETCH, *(_OF_ITS_HOST if is_elsewhere else ())):
         made.meta.pop(name, None)
-    for header in set(made.headers) - HARMLESS if is_elsewhere else ():
+    kept = {*HARMLESS, b"Proxy-Authorization"} if made.meta.get("proxy") else HARMLESS
+    for header in set(made.headers) - kept if is_elsewhere else ():
         del made.headers[header]
     if reason:
         Ticket(made.url, reason, instead_of, list(tried) or ()).put(made)
@@ -402,7 +404,9 @@ class MirrorMiddleware(Component):
         """Put all requests back into the queue, which may outlive the crawl. The next crawl holds them again."""
         for request, size in chain.from_iterable(self._waiting.values()):
             Ticket.again(request, "").put(request)
-            self._crawl(request, size)
+            self._crawl(request)
+            if job_dir(self.crawler.settings):  # else it is probably lost with the queue, and so stays skipped
+                self._count_skipped(-1, -size)
         self._waiting.clear()
         self._count = 0
 
@@ -437,10 +441,10 @@ class MirrorMiddleware(Component):
             self._count -= 1
             self.neardup.count("requests/sent_after_all")
             Ticket.again(request, AFTER_ALL).put(request)
-            self._crawl(request, size)
+            self._count_skipped(-1, -size)
+            self._crawl(request)
 
-    def _crawl(self, request: Request, size: int) -> None:
-        self._count_skipped(-1, -size)
+    def _crawl(self, request: Request) -> None:
         assert self.crawler.engine
         self.crawler.engine.crawl(request.replace(dont_filter=True))
 

@@ -30,7 +30,7 @@ from ..row_index import BLOCK_BITS, NEWEST, Equal, Near, flips
 from ..settings import Config, ConfigError
 from ..signature import Signature
 from ..store import open_store
-from ..text.urls import canonical_url, host
+from ..text.urls import canonical_url, home
 
 NUMBER, ROW, FILE = "number", "row", "file"
 ENDINGS = {"jsonl": JsonLines.endings, "parquet": Parquet.endings}  # of the formats
@@ -264,7 +264,7 @@ class Worker:
 
     def _shared(self, document: Document, record: bytes) -> tuple[Any, ...]:
         """Return the columns `RECORDS` after the number."""
-        made, url, site = Decoded(record), document.url, host(document.url or "")
+        made, url, site = Decoded(record), document.url, home(document.url or "")
         head, exact, keys, simhash = made.head, made.head.identity, set[int](), None
         if head.tokens >= (1 if self.config.short_text == "exact" else max(self.config.min_tokens, 1)):
             found, exact = made.keys, head.digest

@@ -301,7 +301,7 @@ def title_words(title: str) -> Words:
 
 @cache
 def _title_word() -> re.Pattern[str]:
-    return re.compile(rf"{_CHARACTER}|(?:(?<![\w.])\.)?(?:(?!{_CHARACTER})[\w{marks()}])+[#+♯]*|[{_SIGNS}]+")
+    return re.compile(rf"{_CHARACTER}|(?:(?<![\w.])\.)?(?:(?!{_CHARACTER})[\w{marks()}])+(?:[#+♯]+(?!\w))?|[{_SIGNS}]+")
 
 
 def same_title(first: str, second: str) -> bool:
