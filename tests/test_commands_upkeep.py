@@ -166,6 +166,16 @@ def test_forget_says_how_much(store: str) -> None:
     assert verify(store).whole
 
 
+def test_forget_takes_what_the_page_said_before_too(store: str) -> None:
+    url, said = "http://a.example/1", [text(number) for number in (1, 2, 1)]
+    for each in said[:2]:
+        with Deduplicator.open(store) as dedup:
+            dedup.claim(Document(url, each)).commit()
+    assert forget(store, url) == "2 documents and 1 URL forgotten"
+    with Deduplicator.open(store) as dedup:
+        assert dedup.claim(Document(url, said[2])).verdict.status == "unique"
+
+
 def test_forget_a_host(store: str) -> None:
     fill(store, *range(6))
     with opened(store) as dedup:

@@ -19,6 +19,7 @@ from ..processes import ProcessError, Signed, Signer, signed
 from ..settings import Config
 from ..signature import Signature
 from ..stats import plural
+from ..text.urls import home
 from . import options
 
 WORTH = 16 << 20  # bytes of feeds from which worker processes save time
@@ -109,7 +110,7 @@ class Job:
     documents: int = 0
     located: int = 0
     dropped: int = 0
-    nowhere: int = 0  # rows with further fields, but without a URL
+    nowhere: int = 0  # rows with further fields, but without a URL that has a host
     ids: dict[int, Any] = field(default_factory=dict)
     """The ids of kept rows by the id of the held document.
 
@@ -130,7 +131,7 @@ class Job:
         name = row.id(self.id_field, self.config.url_field)
         self.documents += claim.signature.head.tokens > 0
         self.located += claim.signature.url is not None
-        self.nowhere += claim.signature.url is None and bool(claim.signature.facts)
+        self.nowhere += not home(claim.signature.url or "") and bool(claim.signature.facts)
         if claim.match is None:
             if self.report and name != claim.signature.url:
                 self.ids[claim.signature.id] = name
@@ -160,7 +161,7 @@ class Job:
         line = f"{plural(rows, 'row')}, {kept} kept, {plural(duplicates, 'duplicate')}"
         line += f", {without} without text" if without else ""
         if self.documents and self.nowhere:
-            some = f"of {plural(self.nowhere, 'row')} without URL, the"
+            some = f"of {plural(self.nowhere, 'row')} without a whole URL, the"
             line += f"; {some if self.located else 'no row has a URL, so their'} other fields did not count"
             line += " (see --url-field)"
         return line

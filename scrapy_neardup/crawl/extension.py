@@ -118,11 +118,12 @@ class NearDup:
     # The life of the crawl
 
     def spider_opened(self) -> None:
-        audits = [run for run in self.dedup.store.runs() if run.stats.get(AUDIT)]
+        audits = [run for run in self.dedup.store.runs() if run.stats.get(AUDIT) and not run.forgotten]
         if audits and self.config.action != AUDIT:
+            stored = "" if self.config.revisit == "keep" else ", and their items count as stored"
             logger.info(
-                "The store holds what %s recorded, so known copies are skipped. Set another NEARDUP_NAMESPACE to start"
-                " with an empty store", plural(len(audits), "earlier audit"),
+                "The store holds what %s recorded, so known copies are skipped%s. Set another NEARDUP_NAMESPACE to"
+                " start with an empty store", plural(len(audits), "earlier audit"), stored,
             )  # fmt: skip
         for function, interval in ((self.sync, FLUSH_INTERVAL), (self.log_summary, SUMMARY_INTERVAL)):
             self._loops.append(create_looping_call(function))

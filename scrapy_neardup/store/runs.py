@@ -254,8 +254,11 @@ def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Vis
     if what.url is not None:
         visit = store.resolve(what.url)
         own = [visit.signature] if visit and visit.signature and not visit.is_copy else []
-        items = [each for each in store.of_page(what.url) if each not in own]
-        return own + items, [visit] if visit else [], store.hosts.known(canonical_url(what.url))
+        own += [each for each in store.of_page(what.url) if each not in own]
+        before = store.document(visit.before.target or 0) if visit and visit.before else None
+        if before and before not in own and canonical_url(before.url or "") == canonical_url(what.url):
+            own.append(before)  # else the page would repeat it, if it goes back to it
+        return own, [visit] if visit else [], store.hosts.known(canonical_url(what.url))
     if name := what.host:
         documents = [each for each in store.signatures() if is_of(name, each.url)]
         visits = [each for each in store.urls.all() if is_of(name, each.url)]
