@@ -204,6 +204,8 @@ def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
     first, second = map(dedup.sign, documents)
     dedup.claim(documents[0])
     compared, points = _compared(dedup, first, second, documents[1])
+    if dedup.matcher.reviews.differ(*(each.url for each in read)):
+        points.append(Point(WHY_APART, is_met=False))
     described = [
         {**_described(dedup.store, signature), "url": each.url, "thin": each.thin, "text": _beginning(each.text)}
         for signature, each in zip((first, second), read, strict=True)
