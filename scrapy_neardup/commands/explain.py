@@ -180,10 +180,8 @@ def _compare_held(dedup: Deduplicator, config: Config, *urls: str) -> dict[str, 
     names = [name for run in dedup.store.runs() for name in run.fields]
     held = Document(second.url, title=second.title, label=second.label, fact_names=tuple(dict.fromkeys(names)))
     compared, points = _compared(dedup, first, second, held)
-    sentence = _sentence("unique", points)
-    if is_apart:
-        sentence = f"unique: {WHY_APART}"
-    elif all(point.is_met for point in points):
+    sentence = _sentence("unique", [Point(WHY_APART, is_met=False)] if is_apart else points)
+    if not is_apart and all(point.is_met for point in points):
         alike = "" if first.title == second.title else ", apart from their titles"
         why = "the texts, which it lacks, or other records keep them apart"
         sentence = f"unique: alike in what the store holds{alike}; {why}"
@@ -213,16 +211,11 @@ def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
     thin = [(path, each.scripted) for path, each in zip(paths, documents, strict=True) if each.thin]
     why = "".join(f"; the text of {path} is thin: {_SCRIPTED if scripted else _THIN}" for path, scripted in thin)
     is_copy = all(point.is_met for point in points)
-    if is_copy and (reason := _why_apart_on_one_host(dedup, *documents)):
+    beside = [replace(each, url=f"http://saved/{number}") for number, each in enumerate(read)]
+    if is_copy and (reason := dedup.matcher.why_siblings(beside[1], *map(dedup.sign, beside[::-1]))):
         why = f"; but unique if both are of one host: {reason}{why}"
     sentence = _sentence("duplicate" if is_copy else "unique", points) + why
     return {**compared, "documents": dict(zip(paths, described, strict=True)), "sentence": sentence}
-
-
-def _why_apart_on_one_host(dedup: Deduplicator, *documents: Document) -> str | None:
-    """Return the reason why two files, which count as pages of two hosts, would be siblings on one host."""
-    first, second = (replace(each, url=f"http://saved/{n}") for n, each in enumerate(documents))
-    return dedup.matcher.why_siblings(second, dedup.sign(second), dedup.sign(first))
 
 
 def _compared(
