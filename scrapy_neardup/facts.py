@@ -36,7 +36,7 @@ _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:
 # Prices and quantities, which are no counters: parts of the names of their fields; whole names of their fields, or of
 # those that they stand in; and currencies in their values.
 _MONEY = re.compile(
-    "price|cost|amount|salary|(?:fee|rate)s?$|stock|quantity|^(?:msrp|rrp|bid|pris|hinta|fiyat|harga|valor|pret|preț|kaina|cena)$"
+    "price|cost|amount|salary|(?:fee|rate)s?$|stock|quantity|^(?:hinta|fiyat|harga|kaina|cena|preț|(?:msrp|rrp|bid|pris|valor|pret)$)"
     "|precio|preço|preco|importe|tarif|alquiler|preis|betrag|gehalt|miete|prix|coût|montant|loyer|salaire|prezzo|canone"
     "|prijs|huur|цена|ціна|стоимость|зарплата|τιμή|السعر|ราคา|(?<!评)价|價|租|金额|薪|库存|数量|価格|料金|値段|가격|요금"
 )
@@ -45,6 +45,7 @@ _CURRENCY = re.compile(
     r"[$€£¥₽₹₩₺₫₴₪฿]|\d ?[元円원]"
     r"|(?<![^\W\d_])(?:usd|eur|gbp|jpy|cny|rmb|chf|cad|aud|inr|krw|rub|brl|pln|sek|nok|dkk|czk|huf|idr"
     r"|руб|zł|kr|kč|dollars?|euros?)(?![^\W\d_])"
+    r"|\d ?(?:ron|tl|lei|rp|ft|pounds?)$|^(?:ron|tl|rp) ?\d"
 )
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may(?! [^\W\d_])|june?|july?|aug(?:ust)?|sept?(?:ember)?"
@@ -53,6 +54,8 @@ _MONTH = (
 # A date in figures, a year beside a word, and a day beside a month.
 _DATE = re.compile(
     r"\d{4}[-/.年]\d\d?[-/.月]\d\d?(?!\d)|(?<!\d)\d\d?[-/.]\d\d?[-/.](?:\d{4}|\d\d)(?!\d)|\d ?月 ?\d"
+    r"|(?<!\d)\d\d?\.?(?: de)? [^\W\d_]{3,}[.,]?(?: de)? (?:19|20)\d\d(?!\d)"
+    r"|(?<!\d)(?:19|20)\d\d\.? (?:m\. )?[^\W\d_]{3,} \d\d?(?!\d)"
     r"|[^\W\d_]{3}[.,]? (?:\d\d?,? |de )?(?:19|20)\d\d(?!\d|[.,]\d| ?[^\W\d_])"
     rf"|\d(?:st|nd|rd|th)? (?:of )?{_MONTH}(?!\w)|(?<!\w){_MONTH}\.? \d"
 )
@@ -65,15 +68,16 @@ _SEPARATORS = re.compile(r"[^\w+.]+|\.(?!\d)")  # in a strong fact
 _BETWEEN = re.compile(r"(?<=\d)[^\w+.]+(?=\d)")  # the same between figures
 _LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _MOMENT = re.compile(
-    r"(\d{4})[-/.年](\d\d)[-/.月](\d\d)日?[T ](\d\d):(\d\d)(?::(\d\d))?(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?",
+    r"(?=\d{8}T|\d{4}\D)(\d{4})[-/.年]?(\d\d)[-/.月]?(\d\d)日?[T ](\d\d):?(\d\d)(?::?(\d\d))?(?:[.,]\d+)?"
+    r"\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?",
     re.I,
 )
 _LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a fragment for a page stays
 # In a query, what names a page: a number, or the name of a file or video.
 _PAGE_ID = re.compile(
     r"[?&]((?:(?:article|category|doc|document|event|file|item|job|news|node|page|post|product|story|thread|topic)?_?id"
-    r"|pid|p|nr?|no|num|number|item|edition|issue|year)=\d{1,9}"
-    r"|(?:f|file|filename|attachment|document|doc)=[^&#;]{1,200}|v=(?!\d+[&#])[\w-]{11})(?=[&#;]|$)"
+    r"|[pmuv]id|p|nr?|no|num|number|item|key|edition|issue|year)=\d{1,9}"
+    r"|(?:f|file|filename|attachment|document|doc)=[^&#;]{1,200}|v=(?!\d+(?:[&#;]|$))[\w-]{11})(?=[&#;]|$)"
 )
 
 

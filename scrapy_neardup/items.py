@@ -25,17 +25,17 @@ from w3lib.encoding import html_to_unicode
 
 from .document import Document, Tree
 from .facts import Clock, Fact, Kind, brief, fact_of, link_fact, list_fact, nested_fact, pack, plain, string_fact
-from .fingerprints.hashes import hash_text
 from .settings import TAG_FIELD, Config
 from .text.html import Page, is_whole_page, looks_like_html
 from .text.main_text import squeeze, title_of
-from .text.tokens import has_words, title_words
+from .text.tokens import has_words
 from .text.urls import canonical_url, home
 
 # Fields that say something of the crawl, and nothing of the record.
 OF_THE_CRAWL = (
-    *("spider", "referer", "scraped*", "scrape_*", "date_scraped", "crawled*", "crawl_*", "crawl[DT]*", "date_crawled"),
-    *("抓取*", "fetched*", "retrieved*", "downloaded*", "files.status", "images.status"),
+    *("spider", "referer", "scraped*", "scrape_*", "scrape[DT]*", "crawled*", "crawl_*", "crawl[DT]*", "抓取*"),
+    *(f"{moment}_{done}" for moment in ("date", "last", "time") for done in ("scraped", "crawled")),
+    *("fetched*", "retrieved*", "downloaded*", "files.status", "images.status"),
 )
 ALL = "*"  # in NEARDUP_IGNORE_FIELDS: all facts
 ENOUGH = 20  # the words of a text
@@ -55,8 +55,10 @@ _TEXT = re.compile(
 _TITLE = ("title", "headline", "heading", "name", "subject", "标题", "题目", "名称")
 _COUNTS = ("position", "rank", "views", "hits")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
+_SAME = str.maketrans("’‘–—", "''--")  # signs that are written in two ways
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-_NO_PAGE = re.compile(r"(?:javascript|mailto|tel|about|data):|https?:/*$", re.I)  # the beginning of no page's URL
+# The beginning of what is no page's URL.
+_NO_PAGE = re.compile(r"(?:javascript|mailto|tel|sms|skype|whatsapp|magnet|about|data):|https?:(?:///|/*$)", re.I)
 _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data):\S+|www\.\S+", re.I)
 
 
@@ -170,7 +172,7 @@ class Record:
             scripted=any(part.scripted for part in parts),
             has_own_url=bool(self.url) or is_alone,
             is_one_of_several=not is_alone,
-            page="" if fetch.gives_one else fetch.place,
+            page="" if fetch.gives_one or not fetch.urls else fetch.place,
             label="" if is_alone else self.label(),
         )
 
@@ -345,7 +347,8 @@ class Record:
             self._add_text(path, [self._values[path]])
             del self.facts[path]
             if self.facts:  # of a record, signs count too: "C#" is not "C"
-                self.facts[path] = Kind.WORDS, hash_text(repr(title_words(self._values[path])))
+                _, said = string_fact(path, self._values[path].translate(_SAME).strip(" ."), Clock())
+                self.facts[path] = Kind.WORDS, said
         pages = [path for path, texts in self.texts.items() if all(map(is_whole_page, texts))]
         others = sum(len(text) for path, texts in self.texts.items() if path not in pages for text in texts)
         for path in pages if others >= WHOLE else ():

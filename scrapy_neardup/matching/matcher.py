@@ -170,7 +170,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a large family of similar texts has more
 MOST_COPIED = 10_000  # the maximum number of originals whose first copies are remembered
-PAGES = 1000  # the maximum number of pages whose items are remembered, the last ones
+PAGES = 100  # the maximum number of pages whose items are remembered, the last ones
 URL = "url"  # the name of the detector for a candidate that the document's own URL returned before
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
@@ -203,12 +203,13 @@ class Matcher:
 
     def learn(self, document: Document, signature: Signature, match: Match | None) -> None:
         """Remember a new document, or a copy that may hide a form, to recognise siblings among later documents."""
+        if document.page:
+            self._given.setdefault(document.page, set()).add((match.signature if match else signature).id)
+            self._given.move_to_end(document.page)
+        if len(self._given) > PAGES:
+            self._given.popitem(last=False)
         if match is None:
             self._siblings.learn(signature)
-            if document.page:
-                self._given.setdefault(document.page, set()).add(signature.id)
-            if len(self._given) > PAGES:
-                self._given.popitem(last=False)
             return
         self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
         name = home(signature.url or "")
@@ -372,7 +373,7 @@ class Matcher:
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
-        is_beside = is_item or earlier.id in self._given.get(document.page, ())
+        is_beside = is_item or (not has_its_url and earlier.id in self._given.get(document.page, ()))
         counters = self._store.counters.of(document.url) if has_its_url else ()
         return pair.why_siblings(is_own=is_own, has_its_url=has_its_url, is_beside=is_beside, counters=counters)
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..document import Document
-from ..facts import Names, agree, are_strongly_equal, counting, differing, name_of
+from ..facts import Kind, Names, agree, are_strongly_equal, counting, differing, name_of, names_in
 from ..fingerprints.hashes import minima, places, shingle_hashes
 from ..fingerprints.record import (
     BINS,
@@ -157,6 +157,8 @@ class Pair:
             return "the items differ in a number that is the same on all sites"
         document = self._page.document
         needs_all = is_own and document.url not in document.loose
+        if not self.is_of_one_host:  # links lead to its own host
+            counters = names_in(ours, (Kind.LINK,))
         if (self.is_of_one_host or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
             return "the items differ in " + self._differing(counters)
         if self.is_of_one_host and (has_its_url or is_record) and self._has_other_title:
@@ -335,7 +337,7 @@ class Pair:
         if is_one and any(title == page.title for title, counts in titles if counts):
             return None
         theirs = subject(title_words(other), page.host_titles if is_one else ())
-        if page.subject == theirs and not (is_one and self._differ_in_section):
+        if page.subject == theirs and not (is_one and self._differ_in_section and not self._is_equal):
             return False if theirs else None
         return is_one or self._has_own_end or not same_title(self._later.title, other)
 
@@ -376,7 +378,7 @@ class Pair:
         is_name = len(words.intersection(page.document.tokens[: page.body])) <= NAME
         start = 0 if self.is_of_one_host or is_name else page.body
         if not self.is_of_one_host:
-            words -= page.site_name
+            words -= {word for word in page.site_name if page.document.tokens.count(word) == 1}
         words &= set(page.document.tokens[start:])
         is_there = self._earlier_codes == page.codes
         found = [bins for word in words if len(bins := is_there[page.bins_of(word, start)])]

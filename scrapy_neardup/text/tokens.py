@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -296,7 +297,7 @@ def title_words(title: str) -> Words:
 
     Signs as in "C++" and ".NET" are of their word.
     """
-    return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).lower())) if title else ()
+    return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).casefold())) if title else ()
 
 
 @cache
@@ -329,8 +330,13 @@ def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
 def differ_in_number(first: str, second: str) -> bool:
     """Return whether two titles are the same apart from numbers, of which each has one that the other lacks."""
     titles = [unicodedata.normalize("NFKC", title) for title in (first, second)]
-    ours, theirs = (set(_NUMBER.findall(title)) for title in titles)
-    return not (ours <= theirs or theirs <= ours) and same_title(*(_NUMBER.sub("0", title) for title in titles))
+    ours, theirs = (Counter(map(_number, _NUMBER.findall(title))) for title in titles)
+    return bool(ours - theirs and theirs - ours) and same_title(*(_NUMBER.sub("0", title) for title in titles))
+
+
+def _number(written: str) -> str:
+    """Return a number without separators of thousands and zeros in front."""
+    return re.sub(r"(?<!\d)0+(?=\d)", "", re.sub(r"[.,](?=\d{3}(?!\d))", "", written))
 
 
 def title_parts(title: str) -> list[str]:
