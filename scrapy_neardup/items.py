@@ -343,9 +343,8 @@ class Record:
             self.texts = {name: self.texts[name] for name in self._config.fields if name in self.texts}
             return
         if not self.texts and (path := self._short_text()):
-            del self.roles[path]
+            del self.facts[path], self.roles[path]
             self._add_text(path, [self._values[path]])
-            del self.facts[path]
             if self.facts:  # of a record, signs count too: "C#" is not "C"
                 _, said = string_fact(path, self._values[path].translate(_SAME).strip(" ."), Clock())
                 self.facts[path] = Kind.WORDS, said

@@ -180,8 +180,9 @@ def _compare_held(dedup: Deduplicator, config: Config, *urls: str) -> dict[str, 
     names = [name for run in dedup.store.runs() for name in run.fields]
     held = Document(second.url, title=second.title, label=second.label, fact_names=tuple(dict.fromkeys(names)))
     compared, points = _compared(dedup, first, second, held)
-    sentence = _sentence("unique", [Point(WHY_APART, is_met=False)] if is_apart else points)
-    if not is_apart and all(point.is_met for point in points):
+    points = [Point(WHY_APART, is_met=False)] if is_apart else points
+    sentence = _sentence("unique", points)
+    if all(point.is_met for point in points):
         alike = "" if first.title == second.title else ", apart from their titles"
         why = "the texts, which it lacks, or other records keep them apart"
         sentence = f"unique: alike in what the store holds{alike}; {why}"

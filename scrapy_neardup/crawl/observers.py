@@ -70,8 +70,8 @@ class Observer:
             self._missing = {name: by for name, by in self._missing.items() if name not in record.roles}
         elif document is None:
             if kind not in self._told:
+                self._told[kind] = set()
                 logger.warning("Items of %s pass without a verdict, since itemadapter does not know them", kind)
-            self._told.setdefault(kind, set())
             return
         self._items += 1
         self._documents += claim is not None

@@ -170,7 +170,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a large family of similar texts has more
 MOST_COPIED = 10_000  # the maximum number of originals whose first copies are remembered
-PAGES = 100  # the maximum number of pages whose items are remembered, the last ones
+LISTS = 100  # the maximum number of pages whose items are remembered, the last ones
 URL = "url"  # the name of the detector for a candidate that the document's own URL returned before
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
@@ -206,7 +206,7 @@ class Matcher:
         if document.page:
             self._given.setdefault(document.page, set()).add((match.signature if match else signature).id)
             self._given.move_to_end(document.page)
-        if len(self._given) > PAGES:
+        if len(self._given) > LISTS:
             self._given.popitem(last=False)
         if match is None:
             self._siblings.learn(signature)

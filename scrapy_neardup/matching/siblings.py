@@ -290,8 +290,8 @@ class Pair:
     @property
     def _differ_in_number(self) -> bool:
         """True if the titles of two hosts differ only in numbers, and the texts differ too."""
-        is_one_text = self.is_of_one_host or self._is_equal
-        return not is_one_text and differ_in_number(self._later.title, self._earlier.title)
+        may_differ = not (self.is_of_one_host or self._is_equal)
+        return may_differ and differ_in_number(self._later.title, self._earlier.title)
 
     @property
     def _has_other_figures(self) -> bool:

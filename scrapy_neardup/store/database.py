@@ -21,7 +21,7 @@ PAGE = 16_384  # bytes; a row takes about 800, and smaller pages would leave a t
 _COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key NOT NULL UNIQUE, value BLOB)"
 SMALL = 2**25  # bytes; all checksums of a file up to this size are compared when it is opened, which takes 0.1 s
 ERRORS = sqlite3.Error, UnicodeDecodeError, MemoryError
-"""What SQLite raises; the last two are of a damaged file."""
+"""The errors of SQLite. A damaged file raises the last two."""
 _LEAST_BYTES = 512  # the minimum size of an SQLite file, which is one page
 _NO_STORE = "is not a store: its file is not a database; it was left as it is"
 _ADVICE = {
