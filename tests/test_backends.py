@@ -17,10 +17,10 @@ from scrapy_neardup.fingerprints.record import BINS, Sketch
 from scrapy_neardup.row_index import NEWEST, Question
 from scrapy_neardup.signature import Visit
 from scrapy_neardup.store import records
-from scrapy_neardup.store.backend import Backend, Entry, Found, MemoryBackend, Row, StoreError
+from scrapy_neardup.store.backend import Backend, Entry, Found, Row, StoreError
+from scrapy_neardup.store.local import MemoryBackend, SqliteBackend
 from scrapy_neardup.store.records import Key, Run, code, id_of, index_key, postings, visit_key
 from scrapy_neardup.store.redis import RedisBackend
-from scrapy_neardup.store.sqlite import SqliteBackend
 
 RUN = "run"
 

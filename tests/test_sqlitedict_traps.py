@@ -16,9 +16,8 @@ from sqlitedict import SqliteDict
 from store_kinds import on_disk
 
 from scrapy_neardup.store import StoreError
-from scrapy_neardup.store import sqlite as module
-from scrapy_neardup.store.database import LOCK_SECONDS, open_database
-from scrapy_neardup.store.sqlite import Writer
+from scrapy_neardup.store import database as module
+from scrapy_neardup.store.database import LOCK_SECONDS, Writer, open_database
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 

@@ -26,7 +26,7 @@ from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError, row_index
 from scrapy_neardup.store import database, stored_index
-from scrapy_neardup.store import sqlite as writing
+from scrapy_neardup.store import database as writing
 from scrapy_neardup.store.records import FORMAT, MADE, Key, code, dump, id_of, load
 from scrapy_neardup.store.stored_index import StoredIndex
 

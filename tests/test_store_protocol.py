@@ -375,7 +375,7 @@ def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_store_answers_as_the_model(kind: str, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.store.store.SHARED_SECONDS", 3600)  # what a kill takes must not hang on it
-    monkeypatch.setattr("scrapy_neardup.store.sqlite.AT_ONCE", 3)  # what is done little by little is seen half done
+    monkeypatch.setattr("scrapy_neardup.store.local.AT_ONCE", 3)  # what is done little by little is seen half done
     set_tail(monkeypatch, KINDS[kind].tail)
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         lambda: Histories(KINDS[kind]),

@@ -18,7 +18,7 @@ from store_model import PAIR
 from scrapy_neardup.hosts import Trial
 from scrapy_neardup.row_index import Level
 from scrapy_neardup.store import Store, StoreError
-from scrapy_neardup.store.sqlite import SqliteBackend
+from scrapy_neardup.store.local import SqliteBackend
 from scrapy_neardup.store.stored_index import StoredIndex
 
 

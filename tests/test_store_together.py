@@ -19,7 +19,7 @@ from helpers import asking, detectors, link, names, signature, talk
 from tiers import slow
 
 from scrapy_neardup.store import Store, StoreError, compact, open_store
-from scrapy_neardup.store.sqlite import SqliteBackend
+from scrapy_neardup.store.local import SqliteBackend
 from scrapy_neardup.store.transfer import export_rows
 from scrapy_neardup.store.verification import verify
 

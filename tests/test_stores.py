@@ -15,7 +15,7 @@ from store_kinds import KINDS, Place, commit, held, numbered
 from scrapy_neardup.detectors import Exact
 from scrapy_neardup.store import Selection, Store, StoreError, open_store
 from scrapy_neardup.store import store as store_module
-from scrapy_neardup.store.backend import MemoryBackend
+from scrapy_neardup.store.local import MemoryBackend
 from scrapy_neardup.store.records import index_key
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from ..detectors import Detector
-from .backend import Backend, MemoryBackend, Selection, StoreError
+from .backend import Backend, Selection, StoreError
+from .local import MemoryBackend, SqliteBackend, compact_file
 from .store import Store
 
 __all__ = ["Selection", "Store", "StoreError", "check_kind", "compact", "open_store"]
@@ -61,8 +62,6 @@ def open_backend(address: str, namespace: str, *, writes: bool) -> Backend:
     if is_server(address):
         backend: Backend = server_module(address).RedisBackend(address, namespace, writes=writes)
         return backend
-    from .sqlite import SqliteBackend
-
     return SqliteBackend(address, namespace=namespace, writes=writes)
 
 
@@ -79,6 +78,4 @@ def server_module(address: str) -> ModuleType:
 def compact(address: str) -> None:
     """Give unused space of a file back to the system. Other processes may use the store meanwhile."""
     if not is_server(address):
-        from .sqlite import compact_file
-
         compact_file(address)

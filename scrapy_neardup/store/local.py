@@ -1,43 +1,129 @@
-"""The back end in an SQLite file.
+"""The back ends of one machine: in memory, and in an SQLite file.
 
-Rows are in one table, which is a `SqliteDict`. The index is only a cache. Rows stay in RAM until they are written. All
-other rows are read from the table, over a connection that writes no rows. New rows of other processes are recognised by
-their numbers, which are higher than all row numbers known so far.
+In a file, rows are in one table, which is a `SqliteDict`. The index is only a cache. Rows stay in RAM until they are
+written. All other rows are read from the table, over a connection that writes no rows. New rows of other processes are
+recognised by their numbers, which are higher than all row numbers known so far.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import os
-import queue
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from threading import get_ident
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, cast
 from weakref import WeakSet
 
 from filelock import BaseFileLock, FileLock, Timeout
-from sqlitedict import SqliteDict
 
-from ..row_index import Question
+from ..row_index import NEWEST, Places, Question, RowIndex, keep_nearest
 from . import database
-from .backend import Entry, Found, MemoryBackend, Row, StoreError
-from .database import LOCK_SECONDS, open_database, store_errors
+from .backend import Backend, Entry, Found, Row, StoreError
+from .database import Changes, Writer, open_database, store_errors
 from .records import COUNTED, DOCUMENT, Key, Record, bounds, code_of, dump, id_of, is_id
 from .stored_index import StoredIndex, folder_of, posted, remove
 
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
-WRITTEN = 400  # rows in a statement that writes, since SQLite accepts at least 999 parameters
 END = (1 << 63) - 1  # above the number of any row
 LOOK_SECONDS = 0.05  # seconds to wait for a lock, since another process may hold it only to check it
-PATIENCE = 1.0  # seconds between two checks that the thread is alive
-Changes: TypeAlias = Mapping[Key, tuple[Record | None, bool]]
-"""By key, the record to write, None to delete the row; and whether the row gets a new number."""
+
+
+class MemoryBackend(Backend):
+    """A back end with its rows in a dictionary. The rows are lost when the process ends."""
+
+    name = "in memory"
+
+    def __init__(self) -> None:
+        self.index = RowIndex()
+        self._rows: dict[Key, Record | None] = {}
+        """Records by key. None stands for a deleted row that may still be in the file of a derived back end."""
+        self._pending: dict[Key, int] = {}
+        """The number of index keys of each pending document, by its key."""
+        self._written = 0
+
+    def get(self, keys: Iterable[Key]) -> list[Row]:
+        return [Row(key, record) for key in keys if (record := self._rows.get(key)) is not None]
+
+    def scan(self, kind: str, run: str = "") -> Iterator[Row]:
+        yield from self.get(self._keys(kind, run))
+
+    def _keys(self, kind: str, run: str) -> list[Any]:
+        """Return the keys of the rows of a kind, or those of a run."""
+        first, end = bounds(kind, run)
+        some: list[Any] = [key for key in self._rows if isinstance(key, type(first))]
+        return [key for key in some if first <= key < end]
+
+    def find(
+        self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
+    ) -> list[Found]:
+        places = self.index.find(questions)
+        answers = [self._found(question, found) for question, found in zip(questions, places, strict=True)]
+        if ahead:
+            answers[0].ahead = self.get(ahead)
+        return answers
+
+    def _found(self, question: Question, places: Places, times: int = 1) -> Found:
+        """Return the existing rows at these places, which are `times` as many as the question asks for.
+
+        While deleted rows displace others, ask for more, however many deleted rows there are.
+        """
+        if not places.keys and not places.near:
+            return Found()
+        found_at = {place for found in (*places.keys.values(), places.near) for place in found}
+        rows = {cast(int, row.key): row for row in self.get(found_at)}
+        keys = {key: [rows[place] for place in found if place in rows] for key, found in places.keys.items()}
+        near = {place: far for place, far in places.near.items() if place in rows}
+        most, is_short = question.most, len(near) < NEWEST and len(places.near) == times * NEWEST
+        if is_short or any(len(keys[key]) < most and len(found) == times * most for key, found in places.keys.items()):
+            times *= 8
+            wider = question._replace(most=times * most)
+            return self._found(question, self.index.find([wider], times * NEWEST)[0], times)
+        if len(near) > NEWEST:
+            keep_nearest(near, NEWEST)
+        return Found({key: found[-most:] for key, found in keys.items()}, [rows[place] for place in near])
+
+    def size(self, kind: str) -> int:
+        return sum(self._rows[key] is not None and key not in self._pending for key in self._counted(kind))
+
+    def _counted(self, kind: str) -> list[Key]:
+        return [key for key in self._rows if isinstance(key, int) and key in COUNTED[kind]]
+
+    def count(self, key: int) -> int:
+        return self.index.count(key)
+
+    def hold(self, entry: Entry, seen: bytes) -> bool:
+        self._put(entry)
+        self._pending[entry.key] = len(entry.keys)
+        return True
+
+    def release(self, entry: Entry) -> None:
+        self._pending.pop(entry.key, None)
+        self._rows.pop(entry.key, None)
+        self.index.remove(cast(int, entry.key))
+
+    def write(self, entries: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
+        for entry in deleted:
+            self._rows.pop(entry.key, None)
+        for entry in entries:
+            self._put(entry)
+        self._written += len(entries)
+        self.index.grow(self._written)
+
+    def _put(self, entry: Entry) -> None:
+        key, record, keys, simhash, keeps_place = entry
+        if (known := self._pending.pop(key, None)) is not None:
+            keys, simhash = keys[known:], None
+        if (keys or simhash is not None) and not keeps_place:
+            self.index.add(cast(int, key), keys, simhash)
+        self._rows[key] = record
+
+    def close(self) -> None:
+        self.index.end()
 
 
 class SqliteBackend(MemoryBackend):
@@ -313,98 +399,3 @@ def _size(file: Path) -> int:
     with suppress(OSError):  # another process has just removed it
         return file.stat().st_size
     return 0
-
-
-class Writer:
-    """Writes changes one after another, each in one transaction, through the thread of sqlitedict.
-
-    It works around the pitfalls of sqlitedict:
-    - A failed `commit()` kills the thread, and who waits for a dead thread waits for ever. So COMMIT is sent as a
-      statement, which only raises if it fails, and all waits check that the thread is alive.
-    - The error of a statement is raised only at the next one, and statements queued behind the failed one are executed.
-      So a thread of its own waits for each statement before it sends the next. The crawl does not wait.
-    - It sets `synchronous=OFF`, and its `timeout` is not the lock timeout. Both are set here on its connection.
-    - It logs each error several times. Here the log is off, and the caller gets the error once.
-    """
-
-    def __init__(self, path: str, table: str) -> None:
-        self._path = path
-        self._table = table
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
-        options = {"tablename": table, "journal_mode": "WAL", "encode": bytes, "decode": bytes}
-        with store_errors(path, "opened"):
-            self._dict = SqliteDict(path, autocommit=False, outer_stack=False, **options)
-        self._file = os.stat(path)
-        self._dict.conn.log = logging.Logger("sqlitedict", logging.CRITICAL + 1)
-        try:
-            with store_errors(path, "opened"):
-                self._do(f"PRAGMA busy_timeout={LOCK_SECONDS * 1000}")
-                self._do("PRAGMA synchronous=FULL")
-        except BaseException:
-            self.close()
-            raise
-
-    def write(self, changes: Changes) -> Future[int]:
-        """Start to write changes. The future returns the number of the first new row. The others follow without gaps.
-
-        If the write fails, nothing is written, and the future raises StoreError.
-        """
-        return self._thread.submit(self._write, changes)
-
-    def _write(self, changes: Changes) -> int:
-        with store_errors(self._path, "written"):
-            self._do("BEGIN IMMEDIATE")
-            try:
-                [first] = self._do("SELECT max(seq) + 1 FROM sqlite_sequence WHERE name = ?", [self._table])
-                for statement, arguments in self._statements(changes):
-                    self._do(statement, arguments)
-                self._do("COMMIT")
-            except BaseException:
-                with suppress(Exception):
-                    self._do("ROLLBACK")
-                raise
-        self.check_file()
-        return first or 1
-
-    def _statements(self, changes: Changes) -> Iterator[tuple[str, list[Any]]]:
-        deleted: list[list[Any]] = [[key] for key, (record, _) in changes.items() if record is None]
-        yield from _for_some(f'DELETE FROM "{self._table}" WHERE key IN (', deleted, ")", "?")
-        into = f'INTO "{self._table}" (key, value) VALUES '
-        rows = {key: [key, dump(key, record)] for key, (record, _) in changes.items() if record is not None}
-        yield from _for_some(f"REPLACE {into}", [row for key, row in rows.items() if changes[key][1]])
-        update = " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        yield from _for_some(f"INSERT {into}", [row for key, row in rows.items() if not changes[key][1]], update)
-
-    def check_file(self) -> None:
-        """Raise StoreError if the file was deleted or replaced, since what is written is in the old file then."""
-        with suppress(OSError):
-            if os.path.samestat(os.stat(self._path), self._file):
-                return
-        why = "its file was deleted or replaced while it was open; put it back, and start again"
-        raise StoreError(f"store {self._path!r} can't be written: {why}")
-
-    def _do(self, statement: str, arguments: Sequence[Any] = ()) -> Any:
-        """Execute a statement, wait until it ends, and return its first row, if any. Raise its error, if any."""
-        done: queue.Queue[Any] = queue.Queue()
-        self._dict.conn.execute(statement, arguments, done)
-        while True:
-            with suppress(queue.Empty):
-                row = done.get(timeout=PATIENCE)
-                self._dict.conn.check_raise_error()
-                return row
-            if not self._dict.conn.is_alive():
-                raise StoreError(f"store {self._path!r} can't be written: sqlitedict's thread died")
-
-    def close(self) -> None:
-        """Wait for the running write, and close the file."""
-        self._thread.shutdown()
-        connection = self._dict.conn
-        self._dict.close(do_log=False, force=True)  # without `force`, this waits even for a dead thread
-        connection.join(LOCK_SECONDS)
-
-
-def _for_some(begin: str, rows: list[list[Any]], end: str = "", mark: str = "(?,?)") -> Iterator[tuple[str, list[Any]]]:
-    """Yield statements for `WRITTEN` rows at a time, with their arguments."""
-    for at in range(0, len(rows), WRITTEN):
-        some = rows[at : at + WRITTEN]
-        yield f"{begin}{','.join([mark] * len(some))}{end}", [value for row in some for value in row]
