@@ -307,6 +307,8 @@ class RowIndex:
 
 def sharing(questions: Sequence[Question]) -> set[int]:
     """Return the places of those questions that share a key with another one, or whose SimHashes are near."""
+    if len(questions) < 2:  # as of most pages; this saves a third of a claim on a server
+        return set()
     level = Level.of(0, 0, [(place, keys, simhash) for place, (keys, _, simhash, _) in enumerate(questions)])
     pairs = np.frombuffer(level.look([*questions], 2), np.uint64).reshape(-1, 4)[:, ::2]
     return {*pairs[pairs[:, 0] != pairs[:, 1]].ravel().tolist()}
