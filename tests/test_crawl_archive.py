@@ -204,8 +204,9 @@ def test_a_function_without_a_url(crawl, a, name, told):
     assert ("ARCHIVE_URL failed for " + dead in result.log) == bool(told)
 
 
-def test_a_template_without_a_place_for_the_url_stops_the_crawl_at_its_start(crawl, a):
-    settings = {**ON, "ARCHIVE_URL": "http://archive.example/"}
+@pytest.mark.parametrize("wrong", ["http://archive.example/", "archive.example/{url}", "no.module", "os.nothing"])
+def test_a_wrong_template_stops_the_crawl_at_its_start(crawl, a, wrong):
+    settings = {**ON, "ARCHIVE_URL": wrong}
     result = crawl.finish(crawl.start(settings=settings, urls=[f"{a.url}/1.html"]))
     assert (result.code, a.asked()) == (1, [])
-    assert "ARCHIVE_URL = 'http://archive.example/' is not allowed; allowed is a URL with {url}" in result.log
+    assert f"ARCHIVE_URL = {wrong!r} is not allowed; allowed is a URL with {{url}}" in result.log

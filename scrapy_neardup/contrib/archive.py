@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime, timezone
 from email.utils import format_datetime
 from typing import Any
@@ -36,9 +38,9 @@ class Archive(Adviser):
     def from_crawler(cls, crawler: Crawler) -> Archive:
         if not (where := crawler.settings.get("ARCHIVE_URL")):
             raise NotConfigured("ARCHIVE_URL is not set")
-        if not callable(where) and not where.startswith(("http://", "https://")):
-            where = load_object(where)
-        if isinstance(where, str) and "{url}" not in where:
+        with suppress(ImportError, NameError, TypeError, ValueError):
+            where = load_object(where)  # a function as it is; fails for a URL
+        if not callable(where) and not re.match("https?://.*{url}", str(where)):
             raise ConfigError(f"ARCHIVE_URL = {where!r} is not allowed; allowed is a URL with {{url}}, or a function")
         o = cls(where, crawler)
         NearDup.from_crawler(crawler).advisers.append(o)
