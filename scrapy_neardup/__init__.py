@@ -1,9 +1,9 @@
 """scrapy-neardup: keep a crawl from fetching and storing the same content twice.
 
-The way of an item: crawl/pipeline, items, document, detectors, deduplicator, store, matching/matcher, crawl/pipeline,
-deduplicator, store.
+An item passes through these modules in this order: crawl/pipeline, items, document, detectors, deduplicator, store,
+matching/matcher, crawl/pipeline, deduplicator, store.
 
-The way of a request: crawl/middleware, mirrors, then fetched, skipped or redirected.
+A request passes through crawl/middleware and mirrors. It is fetched, skipped or redirected.
 
 docs/architecture.md explains each step.
 """
@@ -55,7 +55,7 @@ __all__ = [
 if not TYPE_CHECKING:  # type checkers would otherwise accept any name
 
     def __getattr__(name: str) -> Any:
-        # Imported on access, so that modules without Scrapy do not load it.
+        # Imported on access, so that modules that need no Scrapy do not load it.
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -35,7 +35,7 @@ class Claim:
     """The place of a document in the store: pending at first, then committed or withdrawn for good."""
 
     def __init__(self, dedup: Deduplicator, document: Document, signature: Signature, match: Match | None) -> None:
-        """Create a pending claim. Its deduplicator settles it once, after its state has changed."""
+        """Create a pending claim. `match` is the match with the original; None if the document is unique."""
         self._dedup = dedup
         self.document = document
         self.signature = signature
@@ -44,14 +44,14 @@ class Claim:
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.is_one_of_many = not document.has_own_url
-        """True if the page had other documents too, so that the URL of the page is linked to none of them."""
+        """True if its page gave other documents too. Then the URL of the page is recorded without a document."""
         self.apart = None if match else dedup.matcher.apart
         """For a unique document: an earlier one with its text, and the only fact that keeps the two apart."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
         self.rival = dedup.pending.get(match.signature) if match else None
-        """The pending claim of the original, or None. The outcome of that claim becomes the outcome of this one."""
+        """The claim of the original if it is pending in this process. If that is withdrawn, this claim is, too."""
         self.is_early = bool(self.rival or (match and dedup.store.is_pending(match.signature)))
         """True if the original was pending at the time of the claim, in this process or another."""
         self._observers: list[Callable[[], object]] = []
@@ -64,10 +64,9 @@ class Claim:
             callback()
 
     def commit(self) -> None:
-        """Commit the claim: hold the document or, if it is a copy, record its URL as a copy of the original.
+        """Hold the document for good or, if it is a copy, record its URL as a copy of the original.
 
-        If the claim of the original is pending, do this once that claim is committed. If that claim is withdrawn,
-        withdraw this one too.
+        If the claim of the original is still pending, wait for its outcome, and settle this claim in the same way.
         """
         if self.rival and self.rival.state == "pending":
             self.rival.when_settled(self.commit)
@@ -75,7 +74,7 @@ class Claim:
             self._settle(self.rival.state if self.rival else "committed")
 
     def withdraw(self) -> None:
-        """Withdraw the claim, since the item was not stored. The URLs of the document are fetched again."""
+        """Withdraw the claim of an item that was not stored. The URLs of the document are fetched again."""
         self._settle("withdrawn")
 
     def _settle(self, state: str) -> None:
@@ -93,7 +92,7 @@ class Claim:
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 12.0  # seconds after which two processes that wait for each other give up
+PATIENCE = 12.0  # seconds that a claim waits for another process, which may be waiting for this one
 PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at first and at most
 
 
@@ -101,8 +100,8 @@ class Deduplicator:
     """Claims documents one after another. Each document is compared with earlier originals.
 
     Create it with `open`, and use it in one thread. As a context manager, it closes its store at the end of the block.
-    If an exception leaves the block, the run counts as dead, and NEARDUP_UNCLEAN_RUN decides whether to keep its
-    documents.
+    If an exception other than SystemExit leaves the block, the run counts as dead, and NEARDUP_UNCLEAN_RUN decides
+    whether to keep its documents.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class Deduplicator:
         self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, config, reviews or Reviews(config))
         self.changes: list[Relation] = []
-        """Rules on hosts that came into force or were dropped, not yet logged."""
+        """Rules on hosts that came into force or were dropped since the last call of `take_changes`."""
         self._learns_hosts = config.learn_hosts
         self._clock = clock
         self.pending: dict[Signature, Claim] = {}
@@ -135,10 +134,10 @@ class Deduplicator:
     def open(
         cls, store: str | PathLike[str] | None = None, *, run: str = "", **settings: Unpack[Keywords]
     ) -> Deduplicator:
-        """Open the store at a path; for None, a store in memory. Settings are keywords in lower case, without
-        the prefix NEARDUP_. `run` is the id of a run to resume, "" for a new run.
+        """Open the store at a path or on a server; for None, a store in memory.
 
-        Raise ConfigError for a bad setting, StoreError if the store can't be read.
+        Settings are keywords in lower case, without the prefix NEARDUP_. `run` is the id of a run to resume, "" for a
+        new run. Raise ConfigError for a bad setting, StoreError if the store can't be read.
         """
         return cls.from_config(Config.from_keywords({**settings, "store": store}), run=run)
 
@@ -146,11 +145,12 @@ class Deduplicator:
     def from_config(
         cls, config: Config, *, run: str | None = "", writer: str = "", clock: Callable[[], float] = time.time
     ) -> Deduplicator:
-        """Open the store of a configuration.
+        """Open the store of a configuration. To write, also forget what no URL has returned within NEARDUP_TTL.
 
-        `run` is the id of a run to resume, "" for a new run, or None to open the store only for reading.
+        `run` is the id of a run to resume, "" for a new run, or None to open the store only for reading. `writer` names
+        the spider or command that opens it.
         """
-        # Before the store, so that a bad setting opens none.
+        # First, so that a bad setting opens no store.
         detectors, reviews = build_detectors(config), Reviews(config)
         store = open_store(
             config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run, writer=writer
@@ -164,10 +164,10 @@ class Deduplicator:
         return dedup
 
     def claim(self, document: Document) -> Claim:
-        """Decide on a document, and hold it as pending. Later documents are compared with it.
+        """Decide on a document. If it is unique, hold it as pending, and compare later documents with it.
 
         If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds for the outcome of
-        that one. If there is none by then, the verdict is unique, but only the other process holds the document.
+        that one. If there is none by then, the verdict is unique, but the document is not held.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
         while (claim := self.try_claim(document)).is_early and claim.rival is None:
@@ -193,10 +193,10 @@ class Deduplicator:
         return claim
 
     def decide(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> list[Claim]:
-        """Claim documents one after another, and commit each before the next one, in less time.
+        """Claim documents, and commit each before the next one is claimed.
 
-        Their lookups are made together. `records` are the records of the documents if `signer` has made them before. If
-        a claim raises, the documents before stay committed.
+        This is faster than single calls of `claim`, since lookups are made together. `records` are the records of the
+        documents if `signer` has made them before. If a claim raises, the documents before stay committed.
         """
         self.foresee(documents, records)
         claims: list[Claim] = []
@@ -206,8 +206,7 @@ class Deduplicator:
         return claims
 
     def foresee(self, documents: Sequence[Document], records: Sequence[bytes] = ()) -> None:
-        """Prefetch the lookups of the documents that are claimed next, in this order. On a server this takes one round
-        trip."""
+        """Prefetch the lookups of the documents to be claimed next, in this order: one round trip to a server."""
         self._signed.clear()
         with suppress(Exception):  # the claim raises the error of a detector again
             for document, record in zip(documents, records or self.signer.records(documents), strict=True):
@@ -216,7 +215,7 @@ class Deduplicator:
             self.store.foresee([each for each in self._signed.values() if each.can_be_repeated])
 
     def _enter(self, document: Document, signature: Signature) -> Match | None:
-        """Hold a document as pending, or return its match with a held document."""
+        """Return the match of a document with a held one. If there is none, hold the document as pending."""
         match, is_held = None, False
         try:
             self.store.intend(signature)
@@ -228,8 +227,7 @@ class Deduplicator:
         return match
 
     def sign(self, document: Document, record: bytes | None = None) -> Signature:
-        """Return the signature of a document without holding it. Raise TypeError or ValueError for an invalid
-        fingerprint."""
+        """Return the signature of a document. Raise TypeError or ValueError for an invalid fingerprint."""
         record = record or self.signer.records([document])[0]
         return Signature(document.url, record, self._clock(), document.title[:TITLE], document.label)
 
@@ -247,7 +245,7 @@ class Deduplicator:
         )
 
     def _has_changed(self, document: Document, signature: Signature) -> bool:
-        """Return whether the document's own URL last returned another document, which is still held."""
+        """Return whether the document's own URL last returned a held document other than that of `signature`."""
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
         last = link.signature if link and not link.is_copy else None
         if not link or not last or link.firm == (document.url in document.loose):
@@ -261,7 +259,7 @@ class Deduplicator:
         return is_by_text or self.store.session.is_of_writer(link.at)
 
     def _shares_url(self, signature: Signature, link: Visit) -> bool:
-        """Return whether a document was one of several items with its URL when that was last seen before this run."""
+        """Return whether a document was one of the items of its URL when that URL was last seen before this run."""
         known = link.before if self.deliveries.is_of_run(link.seen) else link
         if known is None:
             return self.deliveries.is_delivered(signature)
@@ -279,8 +277,8 @@ class Deduplicator:
             return
         given_by, own = _urls(document), None
         with suppress(StoreError):  # the next write raises it
-            if not self.store.is_remote and self.store.session.others_open():  # it may know these URLs since the claim
-                self.store.refresh()
+            if not self.store.is_remote and self.store.session.others_open():
+                self.store.refresh()  # another process may have written these URLs since the claim
             self.deliveries.remember(given_by, match.signature if match else signature)
         if is_new:
             if document.url and not claim.is_one_of_many and document.url not in document.loose:
@@ -304,7 +302,7 @@ class Deduplicator:
             self.keep_fetching(document)
 
     def keep_fetching(self, document: Document) -> None:
-        """Record that the URLs of a document that are known as copies also return other content: fetch them again."""
+        """Stop skipping the URLs of a document that are known as copies: record that they return other content too."""
         known = ((url, self.store.resolve(url)) for url in _urls(document))
         self._unlink([url for url, visit in known if visit and visit.is_copy], document.size)
 
@@ -314,9 +312,9 @@ class Deduplicator:
             self.store.record(Visit(url, None, False, self._clock(), size))
 
     def _link_item(self, document: Document, match: Match) -> None:
-        """Record that one of several items of a page is a copy, unless the page is that of the original.
+        """Record that one of several items of a page is a copy, unless the original has the URL of this page.
 
-        The name of the visit ends with what is shown of the item.
+        The visit has a name, which ends with the URL and the label of the item.
         """
         if canonical_url(document.url or "") != canonical_url(match.signature.url or ""):
             identity = hash_bytes(document.sketch.codes + document.facts)
@@ -331,15 +329,15 @@ class Deduplicator:
         for url in urls:
             firm = url not in document.loose
             known = None if (firm and not is_copy) or not url else self.store.resolve(url)
-            # A URL with a document of its own does not become a copy, whatever else it or a list page returns.
+            # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
                 self.store.record(Visit(url, signature, is_copy, self._clock(), document.size, evidence, firm))
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.
 
-        Their URLs are recorded as copies, except those of preferred hosts. Those of this run are forgotten; the others
-        stay, since this run may die.
+        The URLs of those documents are recorded as copies, except URLs on preferred hosts. Documents of this run are
+        withdrawn. Older ones stay held, since this run may die.
         """
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending.get(match.signature):
@@ -371,14 +369,14 @@ class Deduplicator:
                     self.store.learn(trials)
 
     def take_changes(self) -> list[Relation]:
-        """Return the changes of rules on hosts since the last call."""
+        """Return `changes`, and empty it."""
         changes, self.changes = self.changes, []
         return changes
 
     def flush(self) -> None:
         """Make all committed documents durable, and read the rows of other processes.
 
-        Raise StoreError if the store can't be written or read.
+        Raise StoreError if the store is closed, or can't be written or read.
         """
         if self._closed:
             raise StoreError("the store is closed")
@@ -386,8 +384,7 @@ class Deduplicator:
         self.store.catch_up()  # also releases rows that are on disk by now
 
     def close(self, *, clean: bool = True) -> None:
-        """Withdraw pending documents, flush, and close the run. If not `clean`, the run counts as dead. Further
-        calls do nothing."""
+        """Withdraw pending documents, flush, and close the run; unless `clean`, as dead. Further calls do nothing."""
         if self._closed:
             return
         self._closed = True

@@ -1,7 +1,7 @@
 """The protocol of a detector, the standard detectors, and the detectors that NEARDUP_DETECTORS names.
 
-The standard ones find equal text, equal sets of lexicon terms, near SimHashes and shared shingles. `Signer` makes the
-records of many documents in one go, with the fingerprints of these and of other detectors.
+The standard ones find equal text, equal sets of lexicon terms, near SimHashes and shared shingles. `Signer` makes
+records with the fingerprints of all detectors, for many documents at a time.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]
 class Detector(Protocol):
     """Proposes earlier documents that a document may repeat.
 
-    To use a class of your own, put its import path into NEARDUP_DETECTORS. The class is called with the arguments that
-    stand there. If its fingerprints are slow to compute, set its attribute `heavy = True`. Crawls then compute them in
-    worker processes.
+    To use a class of your own, put its import path into NEARDUP_DETECTORS, with arguments if it takes any. If its
+    fingerprints are slow to compute, set its attribute `heavy = True`. Crawls then compute them in worker processes.
     """
 
     name: str
@@ -53,7 +52,7 @@ class Detector(Protocol):
         """Return the fingerprints of a document as unsigned 64-bit integers; () to abstain."""
 
     def index(self) -> Equal | Near | Index[Any]:
-        """Return the lookup for these fingerprints: `Equal` or `Near` of the store, or a new, empty index."""
+        """Return `Equal` to find these fingerprints by the store's index, or a new, empty index of the detector."""
 
 
 class _Standard:
@@ -71,8 +70,8 @@ class _Standard:
 class Exact(_Standard):
     """Proposes documents with equal normalized text: the same tokens in the same order.
 
-    Its first fingerprint is that of the text. If the document has facts, its last one is that of the whole record, so
-    that a record is found among however many records with its text.
+    The text gives a fingerprint. Host, facts and text together give another, if there are facts and a host. It finds a
+    record among any number of records with the same text.
     """
 
     name = record.EXACT
@@ -81,7 +80,7 @@ class Exact(_Standard):
 
 
 class IMatch(_Standard):
-    """Proposes documents with an equal I-Match digest. Abstains from short texts and foreign languages.
+    """Proposes documents with an equal I-Match digest. Abstains if a text is short or has few terms of the lexicon.
 
     Chowdhury et al. 2002; Kołcz et al. 2004.
     """
@@ -89,7 +88,7 @@ class IMatch(_Standard):
     name = record.IMATCH
 
     def __init__(self, lexicon: Lexicon | str | PathLike[str] | None = None, randomized: int = 0) -> None:
-        """`lexicon`: a lexicon or its path; None for the built-in one. `randomized`: the number of randomized ones."""
+        """`lexicon`: one or a path; None for the built-in one. `randomized`: the number of randomized ones besides."""
         _check_whole("randomized", randomized, 64)
         if not isinstance(lexicon, Lexicon):
             lexicon = Lexicon.load(lexicon) if lexicon else builtin()
@@ -129,7 +128,7 @@ STANDARD = (Exact, IMatch, SimHash, Shingle)
 
 
 class Signer:
-    """Makes the records of documents."""
+    """Makes records of documents, with the fingerprints of all its detectors."""
 
     def __init__(self, detectors: Iterable[Detector]) -> None:
         detectors = list(detectors)
@@ -147,7 +146,7 @@ class Signer:
         return record.make([document.source for document in documents], self._wanted)
 
     def finish(self, documents: Iterable[Document], records: list[bytes]) -> list[bytes]:
-        """Return records with the fingerprints of all other detectors added. Raise what such a detector raises."""
+        """Return `records` with the fingerprints of all other detectors added. Raise what such a detector raises."""
         if not self._others:
             return records
         return [record.extended(made, self._made(each)) for each, made in zip(documents, records, strict=True)]

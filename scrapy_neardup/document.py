@@ -19,7 +19,7 @@ from .text.html import BUILTIN, Extract, Page, build_reader, elements, looks_lik
 from .text.tokens import spaced, tokenize, word_lines
 from .text.urls import home
 
-_WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]")  # its beginning, in text that is spaced
+_WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]")  # the first byte of a word in `Document.spaced`
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Tree:
 
     @cached_property
     def layout(self) -> int:
-        """The fingerprint of its layout."""
+        """The fingerprint of the page's layout."""
         return layout(elements(self.root))
 
 
@@ -57,21 +57,21 @@ class Document:
     claimed: tuple[str, ...] = ()
     """The canonical URLs that the page itself names."""
     facts: bytes = b""
-    """The packed facts of the record (`facts.pack`); b"" without any."""
+    """The packed facts of the item (`facts.pack`); b"" without any."""
     thin: bool = False
-    """True if the text may not be what its page is about: a small part, hidden, from data, or almost only links."""
+    """True if the text may not be what its page is about: a small part of it, hidden, from data, or mostly links."""
     scripted: bool = False
     """True if the page has hardly any text, but scripts that may make some."""
     fact_names: tuple[str, ...] = ()
     """The names of the facts, for messages."""
     has_own_url: bool = True
-    """False if `url` is only that of the page where the record was found, among other items."""
+    """False if `url` is that of a page that may give other items too, and the item does not name it as its own."""
     is_one_of_several: bool = False
-    """True if its page gave other items too, and it has no URL of its own."""
+    """True if `url` is that of a page that may give other items too, whether or not the item names it as its own."""
     page: str = ""
-    """The URL of the page that gave it, among other items; "" if it gave only one."""
+    """The URL of the page that gave the item and may give others; "" if the page gave only this one."""
     label: str = ""
-    """Words that name the record among others of its page; "" if it is alone there."""
+    """Words that name the item among others of its page; "" if it is alone there."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Fingerprints of heavy detectors that were computed before the claim, by the name of the detector."""
 
@@ -88,8 +88,8 @@ class Document:
     ) -> Document:
         """Return the document of a plain text or an HTML page. Of HTML, the main text, title and layout are used.
 
-        `extractor` finds the main text; see NEARDUP_EXTRACTOR. `tree` is the page if it was parsed before, `page` if it
-        was read.
+        `extractor` finds the main text; see NEARDUP_EXTRACTOR. Give `tree` if the page was parsed before, `page` if it
+        was also read.
         """
         known = tree if tree and value == tree.html else None
         if page is None:
@@ -106,7 +106,7 @@ class Document:
 
     @property
     def site(self) -> bytes:
-        """The host, with which the facts name a record; b"" without facts."""
+        """The host, by which records with equal facts differ; b"" without facts or a host."""
         return home(self.url).encode(errors="surrogatepass") if self.facts and self.url else b""
 
     @cached_property
@@ -116,7 +116,7 @@ class Document:
 
     @cached_property
     def values(self) -> npt.NDArray[np.intp]:
-        """The places of the words that are values, ascending: behind a label, or of a date."""
+        """The places of the words, ascending, that belong to a value behind a label or to a date."""
         words = self.tokens
         found = {*_labelled(self.text), *_dated(words)}
         return np.array(sorted(found.intersection(range(len(words)))), np.intp)
@@ -153,7 +153,7 @@ class Document:
         return Decoded(record).sketch
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, for another process, without what was computed of them."""
+        """Return the fields, to be sent to another process, without the values that were computed from them."""
         return {name: value for name, value in self.__dict__.items() if name in self.__dataclass_fields__}
 
 
@@ -172,7 +172,7 @@ _DAY = re.compile(
     "|[一二三四五六七八九十廿卅〇○]+[月日号]|(?:周|星期|礼拜)[一二三四五六日天]|[本下上这]周|[今明后]天"
 )
 _BESIDE_DAY = re.compile(rf"{_MONTHS}|may|[月日号]")
-LABEL, BEFORE_COLON, VALUE = 3, 5, 6  # the maximum number of words of a label, of one before a colon, and of a value
+LABEL, BEFORE_COLON, VALUE = 3, 5, 6  # maximum numbers of words: in a label, in a label before a colon, in a value
 
 
 def _labelled(text: str) -> Iterator[int]:
@@ -191,7 +191,7 @@ def _labelled(text: str) -> Iterator[int]:
 
 
 def _dated(words: Sequence[str]) -> Iterator[int]:
-    """Yield the places of the words of dates: of months and weekdays, and the figures and the word beside a year."""
+    """Yield the places of the words of dates: months, days, figures beside a month or year, a word before a year."""
     for place, word in enumerate(words):
         if _DAY.fullmatch(word):
             yield place
@@ -204,5 +204,5 @@ def _dated(words: Sequence[str]) -> Iterator[int]:
 
 
 def _days(words: Sequence[str], first: int, end: int) -> Iterator[int]:
-    """Yield the places in a range of figures that may be a day or a month."""
+    """Return the places, in a range of words, of the figures that may be a day or a month."""
     return (at for at in range(max(0, first), min(end, len(words))) if words[at].isdigit() and len(words[at]) < 3)

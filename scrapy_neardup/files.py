@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 from uuid import uuid4
 
 STREAM = "-"
-_BUFFER = 1 << 18  # bytes, enough for two typical rows of some thousand words each
+_BUFFER = 1 << 18  # bytes, enough for two rows of some thousand words each
 
 
 class FileError(ValueError):
@@ -25,7 +25,7 @@ class FileError(ValueError):
 
 @contextmanager
 def reading(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open a file or standard input. Yield it as it is, and unpacked if it is gzipped."""
+    """Open a file or standard input. Yield it twice: as it is and, if it is gzipped, unpacked."""
     with ExitStack() as stack:
         file: Any = sys.stdin.buffer if path == STREAM else stack.enter_context(open(path, "rb", _BUFFER))
         is_packed = is_gzipped(path) or file.peek(2)[:2] == b"\x1f\x8b"
@@ -34,9 +34,9 @@ def reading(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
 
 @contextmanager
 def writing(path: str, endings: Sequence[str] = ("",), *, packs: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file for writing, which is packed if it `packs` and its name ends in .gz; or standard output.
+    """Open a file for writing, or standard output. Gzip a file if its name ends in .gz, unless `packs` is False.
 
-    Raise FileError for another ending than `endings`, or if the file can't be written.
+    Raise FileError if the name has none of the `endings`, or the file can't be written.
     """
     with ExitStack() as stack:
         stack.enter_context(_telling(path))
@@ -53,39 +53,38 @@ def writing(path: str, endings: Sequence[str] = ("",), *, packs: bool = True) ->
 
 @contextmanager
 def _telling(path: str) -> Iterator[None]:
-    """Convert an OSError in a `with` block that writes a file, except a broken pipe, to a FileError that names it."""
+    """Convert an OSError in a `with` block, except for a broken pipe, to a FileError that names the file."""
     try:
         yield
-    except BrokenPipeError:  # no file's: nobody reads the output any more
+    except BrokenPipeError:  # of standard output: nobody reads it any more
         raise
     except OSError as error:
         raise FileError(f"{path}: can't be written: {error.strerror or error}") from error
 
 
 def check_name(path: str, endings: Sequence[str]) -> None:
-    """Raise FileError if the name of a file has none of these endings, which .gz may follow."""
+    """Raise FileError unless a file name ends in one of `endings`, with or without .gz."""
     if not has_ending(path, endings):
         each = "each " * (len(endings) > 1)
         raise FileError(f"{path}: unknown file format; allowed is {', '.join(endings)}, {each}also with .gz")
 
 
 def has_ending(path: str, endings: Sequence[str]) -> bool:
-    """Return whether the name of a file has one of these endings, which .gz may follow."""
+    """Return whether a file name ends in one of `endings`, with or without .gz."""
     return path.lower().removesuffix(".gz").endswith(tuple(endings))
 
 
 def is_gzipped(path: str) -> bool:
-    """Return whether the name of a file says that it is gzipped."""
+    """Return whether a file name ends in .gz."""
     return path.lower().endswith(".gz")
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield the name of a temporary file, which replaces `path` on exit and is removed after an error.
+    """Yield the name of a temporary file to write, which replaces `path` on exit and is removed after an error.
 
     The file is synced to disk before it replaces `path`, since a store may rely on it after a power failure. Each
-    temporary name is unique. If `path` is a symbolic link, its target is replaced. Raise OSError if no
-    file can be created there.
+    temporary name is unique. If `path` is a symbolic link, its target is replaced. Raise OSError if `path` can't be.
     """
     _check_place(path)
     target = os.path.realpath(path)
@@ -96,7 +95,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
         os.replace(part, target)
     finally:
         Path(part).unlink(missing_ok=True)
-    with suppress(OSError):  # some network file systems do not support this, and other systems can't open a folder
+    with suppress(OSError):  # some network file systems can't sync a folder, and some systems can't open one
         _sync(os.path.dirname(target), os.O_RDONLY)
 
 
@@ -109,7 +108,7 @@ def _sync(path: str, how: int) -> None:
 
 
 def _check_place(path: str | os.PathLike[str]) -> None:
-    """Raise OSError if a path is that of a directory, pipe or device, or its folder is missing."""
+    """Raise OSError if a path leads to a directory, pipe or device, or its folder is missing."""
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))

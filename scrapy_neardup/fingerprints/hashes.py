@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
-# Odd, so that multiplication is invertible; the first is 2^64 over the golden ratio, the second is rrmxmx's.
+# Odd, so that multiplication is invertible; the first is 2^64 over the golden ratio, the second from the mixer rrmxmx.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIXER = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
@@ -136,10 +136,10 @@ class Terms:
         buckets = np.arange((1 << _FIRST) + 1, dtype=np.uint64)
         starts = self.hashes.searchsorted(buckets[:-1] << np.uint64(64 - _FIRST))
         self.starts = np.append(starts, len(self.hashes)).astype(np.uint32)
-        """For each value of the first 15 bits of a hash, the place of the first such term; then their number."""
+        """For each value of the first 15 bits, the place of the first hash from there on; then the number of hashes."""
 
     def among(self, rows: Hashes) -> Hashes:
-        """Return those rows of shape (n, 2) that have the hash of a term in their first column."""
+        """Return those of n rows, of shape (n, 2), that have the hash of a term in their first column."""
         if not len(self.hashes):
             return rows[:0]
         nearest = self.hashes.take(self.hashes.searchsorted(rows[:, 0]), mode="clip")
@@ -151,11 +151,11 @@ NO_TERMS = Terms(np.zeros(0, np.uint64))
 
 
 def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
-    """Return 1 + `lexicons` digests of 64 bits, given 128-bit hashes of shape (n, 2) of the distinct lexicon terms.
+    """Return 1 + `lexicons` digests of 64 bits of a text, given the hashes of its distinct terms, of shape (n, 2).
 
-    The first digest is the sum of the mixed hashes of all terms, which depends on no order. Each other digest is
+    The first digest is the sum of the mixed hashes of all terms, so their order does not matter. Each other digest is
     computed in the same way over a randomized lexicon, which lacks a random 5/16 of the terms. The second 64 bits of a
-    term select the lexicons that lack it, so a lexicon needs no memory and is equal on every machine. No terms give ().
+    hash select the lexicons that lack it, so a lexicon needs no memory and is equal on every machine. No terms give ().
 
     Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection, section 3
     (the digest); Kołcz, Chowdhury, Alspector 2004, Improved robustness of signature-based near-replica detection via
@@ -172,7 +172,7 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
 
 
 def shingle_hashes(hashes: Hashes, width: int) -> Hashes:
-    """Hash each run of `width` tokens, given the 64-bit hashes of n tokens. The shape is (n - width + 1,).
+    """Hash each run of `width` tokens, given the 64-bit hashes of n tokens. The result has the shape (n - width + 1,).
 
     Fewer than `width` tokens are one shingle. No tokens give no shingle.
 
@@ -202,16 +202,16 @@ def minima(hashes: Hashes, bins: int) -> Hashes:
 
 
 def places(hashes: Hashes, bins: int) -> npt.NDArray[np.intp]:
-    """Return the bin number of each hash."""
+    """Return the number of the bin of each hash, from 0."""
     return (((hashes >> _HALF) * np.uint64(bins)) >> _HALF).astype(np.intp)
 
 
 def super_shingles(hashes: Hashes, bands: int, rows: int) -> tuple[int, ...]:
     """Return `bands` keys, each a hash of `rows` minima, given the ascending hashes of shingles; () for no hashes.
 
-    At resemblance r, two documents have a given key in common with probability r^rows, and at least one key with
-    probability 1 - (1 - r^rows)^bands. An empty bin borrows the minimum of the next full bin, changed by the distance
-    between the two bins.
+    Two documents of resemblance r share a given key with probability r^rows, and at least one key with probability
+    1 - (1 - r^rows)^bands. An empty bin borrows the minimum of the next full bin, changed by the distance between the
+    two bins.
 
     Broder et al. 1997, section 4 (super-shingles); Shrivastava, Li 2014, section 3 (borrowing: densification).
     """

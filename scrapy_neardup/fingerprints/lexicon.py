@@ -1,4 +1,4 @@
-"""The lexicons of I-Match, built-in or of one's own: the terms of a text that its digest is made of.
+"""Build, read and write lexicons of I-Match: sets of terms. The digest of a text is made of its terms in a lexicon.
 
 Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection.
 """
@@ -21,7 +21,7 @@ from .hashes import Terms, hash_tokens
 
 MAGIC, COUNT = "scrapy-neardup lexicon 1", "# terms: "
 BAND = (0.5, 0.7)  # the normalized IDF of kept terms, the best of seven bands
-LEAST_DOCUMENTS = 2  # the minimum number of documents with a term, since most of the others are misprints
+LEAST_DOCUMENTS = 2  # the minimum number of documents with a term, since most rarer terms are misprints
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Lexicon:
 
     @cached_property
     def id(self) -> str:
-        """Return the first 16 hexadecimal digits of the SHA-1 of the sorted terms, joined by newlines, in UTF-8."""
+        """The first 16 hexadecimal digits of the SHA-1 of the sorted terms, joined by newlines, in UTF-8."""
         return hashlib.sha1("\n".join(sorted(self.terms)).encode(), usedforsecurity=False).hexdigest()[:16]
 
     @cached_property
@@ -42,10 +42,10 @@ class Lexicon:
 
     @classmethod
     def from_frequencies(cls, frequencies: Mapping[str, int], documents: int, low: float, high: float) -> Lexicon:
-        """Return the lexicon of the terms with a normalized IDF in [low, high].
+        """Return the lexicon of the terms in at least `LEAST_DOCUMENTS` documents with a normalized IDF in [low, high].
 
-        `frequencies` maps each term to its number of documents, out of `documents`. Raise ValueError for an impossible
-        band or frequency.
+        `frequencies` maps each term to the number of documents that have it, out of `documents`. Raise ValueError for
+        an impossible band or frequency.
         """
         if not 0 <= low <= high <= 1:
             raise ValueError(f"a band of normalized IDF needs 0 <= low <= high <= 1, not {low} and {high}")
@@ -54,7 +54,7 @@ class Lexicon:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Lexicon:
-        """Return the lexicon in a file that `save` wrote. Raise ValueError for any other file, OSError without one."""
+        """Return the lexicon in a file that `save` wrote. Raise ValueError for another file, OSError if there is none."""
         return cls(_terms(Path(path).read_bytes(), str(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -69,9 +69,9 @@ class Lexicon:
 
 
 def normalized_idf(count: int, documents: int) -> float:
-    """Return ln(N / n) / ln N for a term in n = `count` of N = `documents` documents: from 0 in all to 1 in one.
+    """Return ln(N / n) / ln N for a term in n = `count` of N = `documents` documents: 0 for all of them, 1 for one.
 
-    Chowdhury et al. 2002: the IDF by which I-Match chooses terms, as a share of its maximum.
+    Raise ValueError for impossible numbers. Chowdhury et al. 2002: the IDF of I-Match, as a share of its maximum.
     """
     if not 1 <= count <= documents or documents < 2:
         raise ValueError(f"a term can't be in {count} of {documents} documents (at least 2 documents are needed)")
@@ -81,13 +81,13 @@ def normalized_idf(count: int, documents: int) -> float:
 
 @cache
 def builtin() -> Lexicon:
-    """Return the built-in lexicon: English and Chinese terms, of which lexicons/NOTICE.* describe the origin."""
+    """Return the built-in lexicon of English and Chinese terms. lexicons/NOTICE.* say where they come from."""
     files = [resources.files(__package__).joinpath("lexicons", name) for name in ("en.txt.gz", "zh.txt.gz")]
     return Lexicon(frozenset().union(*(_terms(file.read_bytes(), file.name) for file in files)))
 
 
 def _terms(data: bytes, name: str) -> frozenset[str]:
-    """Return the terms in a file. Lines that begin with `# ` say where they come from and how many they are."""
+    """Return the terms in a file. Lines that begin with `# ` are no terms: they may say their origin and number."""
     try:
         first, *lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
         if first != MAGIC:

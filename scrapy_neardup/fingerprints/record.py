@@ -1,12 +1,12 @@
 """The record of a document: all that is kept of its text and facts for comparison, in one flat struct.
 
-The same bytes are kept in memory, in the row of the document, on a server, and are sent between processes. They are
-little-endian, and begin with `HEAD`, which is followed by
+The same bytes are kept in memory, in the row of the document and on a server, and sent between processes. They are
+little-endian, and begin with a head. The head has the sizes of the parts that follow it:
 
-1. the keys of the detectors `imatch` and `shingle`, of 64 bits each: `digests` and `bands` of them. A key of 0 is none;
+1. `digests` keys of the detector `imatch`, then `bands` keys of `shingle`, 64 bits each. A key of 0 is none;
 2. the packed facts (`facts.pack`), `facts` bytes;
-3. the fingerprints of other detectors, `own` bytes: for each detector the size of its name (2 bytes), their number (4
-   bytes), the name and the fingerprints.
+3. the fingerprints of other detectors, `own` bytes: for each detector the size of its name (2 bytes), the number of its
+   fingerprints (4 bytes), the name and the fingerprints (8 bytes each).
 
 A key finds documents with an equal fingerprint. It is the fingerprint, changed by the name of its detector, since all
 keys share one index.
@@ -34,7 +34,7 @@ NAMES = (EXACT, IMATCH, SIMHASH, SHINGLE)
 BANDS, ROWS = 12, 2  # half of the pairs with a resemblance of 0.24 share one of 12 keys, 99.9 % of those with 0.66
 MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts often have the same ones
 WORDS_A_TERM = 20  # distinct words for each term of the lexicon: with more, the lexicon is of another language
-SKETCH = "sketch/2"  # its scheme
+SKETCH = "sketch/2"  # the scheme of sketches
 WIDTH = 3  # tokens in a shingle
 BINS = 512
 FIGURES = 16
@@ -60,7 +60,7 @@ class Sketch(NamedTuple):
     codes: bytes
     """One byte for each of 512 bins, computed from the smallest shingle hash in the bin; 0 for an empty bin."""
     figure_sample: bytes
-    """The 16 smallest hashes of figures, ascending, 16 bits for each hash."""
+    """The 16 smallest hashes of distinct figures, ascending, 16 bits for each hash."""
 
 
 class Source(NamedTuple):
@@ -75,7 +75,7 @@ class Source(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The detectors whose keys a record gets."""
+    """The standard detectors whose fingerprints a record gets."""
 
     exact: bool = False
     simhash: bool = False
@@ -87,7 +87,7 @@ class Wanted(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The beginning of a record."""
+    """The beginning of a record. See the module for `digests`, `bands`, `facts` and `own`."""
 
     tokens: int
     shingles: int
@@ -112,7 +112,7 @@ class Head(NamedTuple):
 
 
 class Decoded:
-    """The parts of a record, which are decoded on access. Raises struct.error if the record is too short."""
+    """The parts of a record, decoded on access. Access to a record that is too short raises struct.error."""
 
     __slots__ = ("__dict__", "__weakref__")  # for decoded values, and for weak references to signatures
     record: bytes
@@ -157,11 +157,11 @@ class Decoded:
         own = [key for name, values in self._own() for key in keys_of(name, values)] if head.own else ()
         keys = dict.fromkeys((head.digest, head.identity, *self._stored_keys(), *own))
         keys.pop(0, None)  # of a detector that abstained
-        return array("Q", pack(f"={len(keys)}Q", *keys))  # in a tenth of the time that integers would take
+        return array("Q", pack(f"={len(keys)}Q", *keys))  # in a tenth of the time of array("Q", keys)
 
     @property
     def fingerprints(self) -> dict[str, tuple[int, ...]]:
-        """The fingerprints by detector; () for a detector that abstained, if that is known."""
+        """The fingerprints by detector. A detector that abstained has () or, like `simhash`, is missing."""
         head = self.head
         made = {name: tuple(_value(name, key) for key in keys) for name, keys in self.keys.items()}
         kept = {EXACT: made[EXACT], IMATCH: head.digests, SIMHASH: head.has_simhash, SHINGLE: head.bands}
@@ -195,7 +195,7 @@ class Decoded:
 
 
 def make(sources: Sequence[Source], wanted: Wanted) -> list[bytes]:
-    """Return the records of documents, with the standard fingerprints only. The C code lets threads run."""
+    """Return the records of documents, with the standard fingerprints only. The C code lets other threads run."""
     if native.compiled:
         terms, parts = wanted.terms or NO_TERMS, wanted.exact | wanted.simhash << 1 | wanted.shingle << 2
         return native.compiled.sign(list(sources), terms.hashes, terms.starts, wanted.digests, parts)
@@ -225,7 +225,7 @@ def _made(source: Source, wanted: Wanted) -> bytes:
 
 
 def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
-    """Return the sketch of so many tokens, the distinct hashes of shingles, ascending, and the hashes of figures."""
+    """Return a sketch, given a number of tokens, the distinct hashes of shingles, ascending, and those of figures."""
     smallest, sample = hashes.minima(shingles, BINS), hashes.distinct(figures >> np.uint64(48)).astype(">u2")
     codes = ((smallest % np.uint64(CODES)).astype(np.uint8) + np.uint8(1)) * (smallest > 0)
     return Sketch(tokens, len(shingles), len(sample), codes.tobytes(), sample[:FIGURES].tobytes())
@@ -234,7 +234,7 @@ def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
 def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: int = 0, facts: bytes = b"") -> bytes:
     """Return the record with these fingerprints by detector. The second fingerprint of `exact` is the identity.
 
-    Raise struct.error for fingerprints that are no unsigned 64-bit integers, ValueError for too many of `exact`.
+    Fingerprints are unsigned 64-bit integers. Raise ValueError for more than two of `exact`.
     """
     exact, digests, bands = (keys_of(name, fingerprints.get(name, ())) for name in (EXACT, IMATCH, SHINGLE))
     simhash = fingerprints.get(SIMHASH, ())
@@ -255,7 +255,7 @@ def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
 
     Raise ValueError for more than two fingerprints of `exact`.
     """
-    if not fingerprints.keys().isdisjoint(NAMES):  # those of a class of the user's that bears such a name
+    if not fingerprints.keys().isdisjoint(NAMES):  # a user's class has the name of a standard detector
         made = Decoded(record)
         return encode({**made.fingerprints, **fingerprints}, made.sketch, made.head.layout, made.facts)
     parts: list[bytes] = []
@@ -268,7 +268,7 @@ def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
 
 @cache
 def salt(name: str) -> int:
-    """Return the salt of a kind of keys. All kinds share one index, and their salts keep them apart."""
+    """Return the salt of a kind of keys, such as those of a detector. Salts keep kinds apart that share one index."""
     return hashes.hash_text(name)
 
 
@@ -309,7 +309,7 @@ class Overlap(NamedTuple):
 
 
 def overlap(a: bytes, b: bytes, others: bytes = b"") -> Overlap:
-    """Compare two sketches by their `codes`, without those that one of the `others` has in the same bin.
+    """Compare the `codes` of two sketches, without codes that one of the joined `others` has in the same bin.
 
     Raise ValueError unless each sketch has `BINS` codes.
     """
@@ -322,9 +322,9 @@ def overlap(a: bytes, b: bytes, others: bytes = b"") -> Overlap:
 
 
 def resemblance(a: Sketch, b: Sketch) -> float:
-    """Estimate the resemblance of two documents; 1.0 if both have no shingles.
+    """Estimate the resemblance of two documents; 1.0 if neither has shingles.
 
-    With 512 bins the standard error is about .02 at a resemblance of .5.
+    With 512 bins the standard error is about 0.02 at a resemblance of 0.5.
     Li, Owen, Zhang 2012, section 3; Li, König 2010 (b-bit minwise hashing), section 2.
     """
     found = overlap(a.codes, b.codes)
@@ -340,7 +340,7 @@ def common_shingles(a: Sketch, b: Sketch, shared: float) -> float:
 
 
 def containment(a: Sketch, b: Sketch, shared: float) -> float:
-    """Return the containment of the smaller document in the other. `shared` is their resemblance."""
+    """Return the share of the smaller document's shingles that the other has. `shared` is their resemblance."""
     smaller = min(a.shingles, b.shingles)
     return min(1.0, common_shingles(a, b, shared) / smaller) if smaller else 1.0
 
