@@ -1,8 +1,8 @@
 """Run slow work in worker processes, and make the records of many rows ahead of their verdicts.
 
 Each process belongs to a thread of `concurrent.futures`, which starts it and sends it one call after another through a
-pipe. So a process that dies costs only the call that it was at. A process ends when its pipe does, even if this process
-was killed. And no process runs the starting script again, which may start a crawl.
+pipe. So a process that dies costs only its current call. A process ends when its pipe is closed, even if the process
+that started it was killed. No process runs the main script again, since that may start a crawl.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _CODE = f"import sys, json; sys.path[:] = json.loads(sys.argv[1]); from {__name_
 T = TypeVar("T")
 R = TypeVar("R", bound="Sequence[Any]")
 Signed: TypeAlias = tuple[list[Document | None], list[bytes]]
-"""The document of each row, None for a row without text; and the record of each document."""
+"""The document of each row, None for a row with nothing to compare; and the record of each document."""
 
 
 class ProcessError(Exception):
     """A call failed, or its process died. The message gives the reason."""
 
     died = False
-    at_start = False
+    at_start = False  # true if it died before its first call
 
 
 class Processes:
-    """Calls functions with the value `given` in up to `count` processes; if `count` is 0, in a thread of this one."""
+    """Calls functions in up to `count` processes, or in a thread of this one for 0. `given` is their first argument."""
 
     def __init__(self, count: int, given: Any) -> None:
         self._given = cloudpickle.dumps(given) if count else given
@@ -56,11 +56,11 @@ class Processes:
         self._is_stopped = False
 
     def submit(self, function: Callable[[Any, Any], T], argument: Any) -> Future[T]:
-        """Return the future of `function(given, argument)`. From a process, an error comes as ProcessError."""
+        """Return the future of `function(given, argument)`. An error in a process is raised as ProcessError."""
         return self._threads.submit(self._call, function, argument)
 
     def stop(self) -> None:
-        """End all processes at once."""
+        """End all processes without waiting for their calls."""
         with self._lock:
             self._is_stopped = True
             for process in self._all:
@@ -112,7 +112,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 
 
 def _serve() -> None:
-    """Answer calls from stdin on stdout, until stdin ends. What is printed meanwhile goes to stderr."""
+    """Answer calls from stdin on stdout, until stdin ends. What a call prints goes to stderr."""
     with suppress(EOFError, OSError), os.fdopen(os.dup(0), "rb") as calls, os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
@@ -149,7 +149,7 @@ class Signer:
         self._records = Records(detectors)
 
     def sign(self, rows: Sequence[tuple[int, Any]]) -> Signed:
-        """Sign numbered rows. Raise ProcessError that names the row on which an extractor or a detector fails."""
+        """Return the documents and records of numbered rows. Raise ProcessError with the number of a row that fails."""
         number, documents, made = 0, list[Document | None](), list[bytes]()
         try:
             for number, data in rows:  # noqa: B007 - for the error
@@ -163,8 +163,10 @@ class Signer:
 
 
 def signed(batches: Iterable[R], signer: Signer, workers: int) -> Generator[tuple[R, Signed], None, None]:
-    """Yield batches of rows, which begin with their number and data, and what a signer makes of them ahead. Raise
-    ProcessError. `workers`: the number of processes; 0 for a thread of this process."""
+    """Yield each batch of rows with what `signer` makes of it ahead. A row begins with its number and its data.
+
+    `workers` is the number of processes; 0 for a thread of this one. Raise ProcessError if a row or a process fails.
+    """
     if workers:
         check_can_be_sent("NEARDUP_DETECTORS", {each.name: each for each in signer.detectors})
     processes, waiting = Processes(workers, signer), deque[tuple[R, Future[Signed]]]()

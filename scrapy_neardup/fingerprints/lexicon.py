@@ -54,7 +54,7 @@ class Lexicon:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Lexicon:
-        """Return the lexicon in a file that `save` wrote. Raise ValueError for another file, OSError if there is none."""
+        """Read a file that `save` wrote. Raise ValueError for any other file, OSError if there is none."""
         return cls(_terms(Path(path).read_bytes(), str(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -1,1 +1,1 @@
-"""Find the original of a document: candidates, evidence on pairs, and claims. No Scrapy."""
+"""Find the original of a document: candidates, evidence on pairs, siblings, judgements of people. No Scrapy."""

@@ -1,6 +1,6 @@
 """Decide whether a document is a copy, and choose its original among the candidates. No Scrapy.
 
-Detectors propose many candidates. Each pair is measured by its sketches, and thresholds decide which are accepted.
+Detectors propose many candidates. Sketches are compared to measure each pair, and thresholds decide which are accepted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FAMILY_DISCOUNT = 0.13  # the share by which 1 - required resemblance grows if t
 FIGURE_SHARE = 0.1  # the share of the figures that may differ
 NEAR = 0.7  # the resemblance from which all figures may differ, if the texts have few figures
 FEW_FIGURES = 0.08  # the maximum share of figures among the tokens of a text with few figures
-LEAST = 0.3  # whole texts with less resemblance are not copies, whatever is form
+LEAST = 0.3  # whole texts with less resemblance are not copies, even if all that differs is form
 
 
 class Comparison(NamedTuple):
@@ -129,7 +129,7 @@ class Rule:
         return found.resemblance >= NEAR and found.figures <= FEW_FIGURES * found.tokens
 
     def may_accept(self, found: Comparison) -> bool:
-        """Return whether two texts may be accepted once form is left out. Texts too short to tell may be too."""
+        """Return whether `accepts` may hold once form is left out; True for texts that are too short to tell."""
         return found.tokens < self.min_tokens or found.resemblance >= LEAST
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
@@ -169,9 +169,9 @@ class Preference:
 logger = logging.getLogger(__name__)
 
 MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a large family of similar texts has more
-MOST_COPIED = 10_000  # the maximum number of originals whose first copies are remembered
+MOST_COPIED = 10_000  # the maximum number of first copies to remember
 LISTS = 100  # the maximum number of pages whose items are remembered, the last ones
-URL = "url"  # the name of the detector for a candidate that the document's own URL returned before
+URL = "url"  # stands for a detector if no detector proposed the document that the URL returned last
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
 _cached = lru_cache(maxsize=10_000)
@@ -192,8 +192,8 @@ class Matcher:
         self._store = store
         self._scope = _SCOPES[config.scope]
         self.apart: Apart | None = None
-        """The last document that only one fact keeps apart from the last judged one, which has the same text."""
-        self._has_siblings = False  # of the last judged document
+        """For the last judged document: an earlier one with its text, and the only fact that keeps the two apart."""
+        self._has_siblings = False  # whether candidates for the last judged document were kept apart
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
         self._copies: dict[tuple[str, int], Signature] = {}
@@ -202,7 +202,7 @@ class Matcher:
         """The ids of the documents that each page with several items gave."""
 
     def learn(self, document: Document, signature: Signature, match: Match | None) -> None:
-        """Remember a new document, or a copy that may hide a form, to recognise siblings among later documents."""
+        """Remember a document, to recognise siblings among later documents. `match` is its match with its original."""
         if document.page:
             self._given.setdefault(document.page, set()).add((match.signature if match else signature).id)
             self._given.move_to_end(document.page)
@@ -221,13 +221,13 @@ class Matcher:
         self._siblings.forget(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
-        """Return the match with the original of a document; None if the document is not a copy.
+        """Return the match with the original of a document; None if the document is unique.
 
         Documents of preferred hosts come first, then an equal one that this URL returned before, then the one that it
-        returned last, then others that it returned before. Of the nearest matches, one with equal facts is chosen, and
-        one that its URL still returns. Then the one with the most copies is chosen, since its text is probably in the
-        middle of a family of texts. By resemblance alone, the family would be split, depending on the order of arrival.
-        Of texts that are equal with title and facts, the oldest is chosen.
+        returned last, then others that it returned before. Of the nearest of these, choose by three criteria, in this
+        order: its facts are equal, its own URL still returns it, it has the most copies. The text with the most copies
+        is probably in the middle of a family of texts: by resemblance alone, the order of arrival would split the
+        family. If several documents are equal in text, title and facts, choose the oldest.
         """
         self.apart = None
         self._has_siblings = False
@@ -253,7 +253,7 @@ class Matcher:
         return held.facts == signature.facts, is_current, held.copy_count, match.evidence.resemblance, -held.first_seen
 
     def _is_superseded(self, signature: Signature) -> bool:
-        """Return whether a document of an earlier run was replaced at its own URL by another with its text."""
+        """Return whether the own URL of a document of an earlier run has since returned another with the same text."""
         last = self.last(signature.url)
         is_other = last is not None and last is not signature and _same_text(last, signature)
         return is_other and not self._store.is_new(signature)
@@ -261,7 +261,7 @@ class Matcher:
     def _repeated(self, document: Document, signature: Signature) -> list[Match]:
         """Return a match for each held document that a document repeats; if some are of preferred hosts, only these.
 
-        A document of a preferred host is compared only with those of its host. Other hosts' copies of it show no form.
+        A document of a preferred host is compared only with those of its host. So copies on other hosts show no form.
         """
         proposed = [each for each in self.candidates(document, signature) if not self._outranks(document, each)]
         if not proposed:  # as for most documents
@@ -272,7 +272,7 @@ class Matcher:
         return matches or list(self._matches(document, signature, proposed))
 
     def outranked(self, document: Document, signature: Signature) -> Iterator[Match]:
-        """Yield a match for each document of hosts that are not preferred which a preferred host's document repeats."""
+        """Yield the matches of a document of a preferred host with documents of hosts that are not preferred."""
         others = (each for each in self.candidates(document, signature) if self._outranks(document, each))
         proposed = [each for each in others if each[1].url not in self.preference]
         return self._matches(document, signature, proposed, outranked=True) if proposed else iter(())
@@ -302,7 +302,7 @@ class Matcher:
 
         It is not if the first record of its host that repeated the earlier one has other facts. So if ten ads of a host
         repeat one ad of another host, only the first is lost. Nor is it if the two are of two hosts, and differ in a
-        fact by which records of some host with this text are `told_apart`.
+        fact in which records of one host with this text differ (see `_told_apart`).
         """
         copy = self._copies.get((home(later.url or ""), earlier.id))
         is_other = later.facts and copy and (later.url, later.label) != (copy.url, copy.label)
@@ -315,9 +315,9 @@ class Matcher:
         return agree_in(names, later.facts, earlier.facts)
 
     def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, frozenset[int]]:
-        """Return, for each host with several records that resemble a document, the facts that tell these apart.
+        """Return, for each host with several records that resemble a document, the facts that tell these records apart.
 
-        The document can only repeat a record of another host with which it agrees in these facts.
+        The document can repeat a record of another host only if it agrees with that record in these facts.
         """
         families: dict[str, list[bytes]] = {}
         for earlier in (match.signature for match in matches):
@@ -326,10 +326,10 @@ class Matcher:
         return {site: telling(signature.facts, family) for site, family in families.items() if len(family) > 1}
 
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
-        """Learn from what the document's URL returned before with the same text.
+        """Learn counters: facts that differ though the document's URL returned the same text before.
 
-        If other items may have this URL too, those of the last run are compared. If several of that run share a text,
-        it is unknown which is which, unless one has the same facts.
+        If other items may have this URL too, compare those of the last run. If several of that run share the text, it
+        is unknown which is which, unless one has the same facts.
         """
         held = [each.signature for each in matches if _same_text(signature, each.signature)]
         held = [each for each in held if self.is_own(document.url, each)]
@@ -360,7 +360,7 @@ class Matcher:
         """Return the page of a document, for comparison with its candidates.
 
         Once a run is forgotten, start again without remembered pages: a forgotten version of a page must not turn the
-        others' text into form.
+        text of other versions into form.
         """
         if self._erasures != self._store.session.erasures:
             self._erasures, self._siblings = self._store.session.erasures, Siblings(self._store.pages)
@@ -378,7 +378,7 @@ class Matcher:
         return pair.why_siblings(is_own=is_own, has_its_url=has_its_url, is_beside=is_beside, counters=counters)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
-        """Yield each candidate in the scope once, with its detector, then the document that the URL returned last."""
+        """Yield each candidate in the scope with its first detector, then, if new, what this URL returned last."""
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
         taken: dict[str, int] = {}
@@ -397,7 +397,7 @@ class Matcher:
         self.compared += 1
         later = page.signature
         found = compare(later.sketch, earlier.sketch)
-        # Most pairs end here, so expensive checks come later, above all the counting of copies.
+        # Most pairs end here, so expensive steps come later, above all the count of copies.
         if not self.rule.may_accept(found):
             return None
         pair = page.beside(earlier)
@@ -412,7 +412,7 @@ class Matcher:
         return pair, Match(earlier, Evidence(name, distance, *measures, kind))
 
     def _is_same_record(self, later: Signature, earlier: Signature, pair: Pair) -> bool:
-        """Return whether two documents with one text are the same record of one site.
+        """Return whether two documents with equal text are the same record of one host.
 
         Without text, a strong fact must be equal too.
         """
@@ -425,16 +425,16 @@ class Matcher:
         )
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
-        """Note a document that is kept apart from one with the same text by a single fact."""
+        """Note that only one fact keeps a document apart from an earlier one of its host with the same text."""
         if _same_text(later, earlier) and home(later.url or "") == home(earlier.url or ""):
             names = differing(later.facts, earlier.facts)
             if len(names) == 1:
                 self.apart = Apart(earlier, *names)
 
     def trial(self, signature: Signature, url: str) -> Finding | None:
-        """Compare a document with the one that is held for a corresponding URL of another host.
+        """Compare a document with the one that `url`, the corresponding URL of another host, last returned.
 
-        Return None if the comparison proves nothing.
+        Return None if that is unknown, or if the comparison proves nothing.
         """
         link = self._store.resolve(url)
         held = link.signature if link and link.firm else None
@@ -448,12 +448,12 @@ class Matcher:
         return Finding(outcome, content, first) if outcome is not None else None
 
     def last(self, url: str | None) -> Signature | None:
-        """Return the document that a URL returned last; None if the URL is unknown or that of a copy."""
+        """Return the document that a URL returned last; None if the URL is unknown or returned a copy."""
         link = self._store.resolve(url) if url else None
         return link.signature if link and not link.is_copy else None
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
-        """Return whether a URL is a held document's own URL or an alias of it, and not the URL of a copy."""
+        """Return whether a URL is a held document's own URL, or returned that document last, and not as a copy."""
         if not url or not signature.url:
             return False
         return self.last(url) is signature or canonical_url(url) == canonical_url(signature.url)

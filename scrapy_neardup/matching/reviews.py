@@ -79,12 +79,12 @@ class Reviews:
         self._write(map(self._row, fresh.values()), map(self._judgement, labels))
 
     def _same(self, url: str) -> list[str]:
-        """Return a URL, and all URLs with documents that people judged to be the same as its document."""
+        """Return a URL, and all URLs whose documents people judged to be the same as the document at this URL."""
         return [url, *(other for pair, label in self._labels.items() if label == SAME for other in pair - {url}
                        if url in pair)]  # fmt: skip
 
     def _row(self, document: Document) -> dict[str, Any]:
-        """Return a document as a row. Under the same configuration, reading the row returns the same document."""
+        """Return a document as a row, from which this configuration reads the same URL, title and text."""
         config = self._config
         fields = config.fields or ("text",)
         title = {} if config.title_field in fields else {config.title_field: document.title}

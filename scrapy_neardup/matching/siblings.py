@@ -3,12 +3,12 @@
 Reference pages of a library, products of a shop and ads of an employer share most of their words. What another page
 has too is *form*, and no evidence of a copy. The rest is a page's *own* text. `Pair.why_siblings` looks for a reason to
 keep both pages: facts differ, the text is thin, the earlier text lacks the subject of the title, the own texts resemble
-each other too little, or each text has figures or passages that the other lacks. docs/decisions.md has the thresholds.
+each other too little, or each text has figures or passages that the other lacks. docs/decisions.md has all reasons.
 
 A shingle is form if another page that this process knows has it: a candidate, or one of the last pages of the later
 page's host, of which the store gives a sample at first. The earlier page does not count, nor do pages with its text:
-they are records that differ in a fact. A copy counts if its title is not its original's, or if it has little of the
-original's text; without titles, if it is no near copy.
+they are records that differ in a fact. A page that was found to be a copy counts if its title is not its original's, or
+if it has little of the original's text; without titles, if it is no near copy.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from ..text.urls import home
 
 PAGES = 128  # remembered pages of a host, the last ones
 MOST = 256 * PAGES  # remembered pages of all hosts; the hosts seen longest ago are forgotten
-LITTLE = 0.4  # the required resemblance of own texts about one subject; the share up to which a subject is lacking
+LITTLE = 0.4  # the required resemblance of own texts about one subject; with this share of a subject, a text lacks it
 NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjects of one host
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
 PASSAGE = 20  # words of a passage that counts on any host
 PART = 0.16  # the share of a text in passages, from which it is another text
-SOME = 0.03  # the same share on one host, if the titles say nothing; or if the passages have `MUCH` words
-MUCH = 400  # words of passages that no copy has
+SOME = 0.03  # the same share, if the titles of one host say nothing, or if the passages have `MUCH` words
+MUCH = 400  # words of new passages that no copy has
 
 Place: TypeAlias = tuple[str, str]
 """The URL and the title of a page. A list page has items with different titles."""
@@ -68,7 +68,7 @@ class Page:
     """The judged page. Values that the comparison with each earlier page needs are computed once."""
 
     def __init__(self, document: Document, signature: Signature, others: Mapping[Place, bytes]) -> None:
-        """`others` has the codes of other pages, which may share a form or a title with this one."""
+        """`others` has the codes of other known pages, which show what is form."""
         self.document = document
         self.signature = signature
         self.others = others
@@ -76,7 +76,7 @@ class Page:
         self._bins: dict[tuple[str, int], npt.NDArray[np.intp]] = {}
 
     def beside(self, earlier: Signature) -> Pair:
-        """Return the pair of this page and an earlier one. The page keeps no reference to the pair: no cycle."""
+        """Return the pair of this page and an earlier one. The page does not refer to it: there is no cycle."""
         return Pair(self, earlier)
 
     @cached_property
@@ -93,7 +93,7 @@ class Page:
 
     @cached_property
     def site_name(self) -> set[str]:
-        """The tokens of the title beside its subject; all tokens if all known titles of its host are equal."""
+        """The tokens of the title outside its subject; all tokens if all known titles of its host are equal."""
         of_subject = () if self.host_titles == {self.title} else self.subject
         return set(tokenize(title_text([word for word in self.title if word not in of_subject])))
 
@@ -148,8 +148,8 @@ class Pair:
         """Return the reason why the two pages are siblings; None if they are not.
 
         `is_own`: the earlier page is what this URL returned before. Then only facts, titles and new passages count.
-        `has_its_url`: it may be another item of the page. `is_beside`: one page gave both, in this run.
-        `counters`: the names of the facts that do not count.
+        `has_its_url`: it has this URL, but may be another item of the page. `is_beside`: one page gave both this run.
+        `counters`: the hashed names of the facts that do not count.
         """
         ours, theirs = self._later.facts, self._earlier.facts
         is_record = are_strongly_equal(ours, theirs)
@@ -227,9 +227,9 @@ class Pair:
 
     @cached_property
     def _lacking(self) -> tuple[float, float]:
-        """The share of the later text's shingles that the earlier text lacks, and that of the earlier text's.
+        """The share of the later text's shingles that the earlier text lacks, and the same the other way round.
 
-        Each is 1 - its containment (Broder et al. 1997, section 2).
+        Each is 1 - containment (Broder et al. 1997, section 2).
         """
         earlier, later = self._earlier.sketch, self._later.sketch
         common = common_shingles(earlier, later, resemblance(earlier, later))
@@ -237,7 +237,7 @@ class Pair:
 
     @cached_property
     def _grown(self) -> float:
-        """The share of the later text that stands in passages of some length that the earlier text lacks."""
+        """The share of the later text in passages of `PASSAGE` words or more that the earlier text lacks."""
         added, _ = self._lacking
         if added <= SOME:
             return 0.0
@@ -272,8 +272,8 @@ class Pair:
     def _differ_in_name(self) -> bool:
         """True if the titles differ in names, and the later text says both; on one host, also if it says neither.
 
-        Titles do not differ if one has all parts of the other, in whatever order. On two hosts, both need a name, since
-        outlets write "Update", "photos" and such into theirs.
+        Titles do not differ if one has all parts of the other, in any order. On two hosts, both titles need a name of
+        their own, since news sites add "Update", "photos" and the like.
         """
         ours, theirs = self._page.title, title_words(self._earlier.title)
         first, second = (set(title_parts(each.title)) for each in (self._later, self._earlier))
@@ -297,7 +297,7 @@ class Pair:
     def _has_other_figures(self) -> bool:
         """True if each text has a figure that the other lacks, and both seem to be one form.
 
-        Without titles, the texts of one form have as many words: frames and dates of copies differ in their length.
+        They do if their titles say nothing, or if they have equally many words, as copies with other dates rarely do.
         """
         later, earlier = self._later.sketch, self._earlier.sketch
         is_form = self._titles_say_nothing or later.tokens == earlier.tokens
@@ -305,9 +305,9 @@ class Pair:
 
     @property
     def _has_other_value(self) -> bool:
-        """True if the earlier text seems to have another word in place of a value, and lacks about as much as it adds.
+        """True if the earlier text seems to have other words in place of a value of the later text.
 
-        It lacks all shingles with the value, but has the one before them.
+        It lacks all sampled shingles with the value, but has the one before them, and has words of its own instead.
         """
         added, lost = self._lacking
         if not (self.is_of_one_host and self._titles_say_nothing and 2 * lost > added > 0):
@@ -326,9 +326,9 @@ class Pair:
 
     @cached_property
     def differ_in_subject(self) -> bool | None:
-        """True if the titles have different subjects; None if one has none, beside what its host's titles share.
+        """True if the titles have different subjects; None if that is unknown.
 
-        On one host, it is unknown too if a third known page of the host has this page's title.
+        It is if a title is missing, if neither has a subject, or if a third known page of one host has this title.
         """
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
         if not (page.title and other):
@@ -349,7 +349,7 @@ class Pair:
 
     @property
     def _has_own_end(self) -> bool:
-        """True if each title has a last part of its own, and the later one's is no name of a site."""
+        """True if each title has a last part that the other lacks, and the later one's is no name of a site."""
         ours, theirs = (title_parts(each.title) for each in (self._later, self._earlier))
         is_known = len(self._page.host_titles - {self._page.title}) > 1
         if not (is_known and min(len(ours), len(theirs)) > 1) or ours[-1] in theirs or theirs[-1] in ours:
@@ -359,7 +359,7 @@ class Pair:
 
     @cached_property
     def _counts(self) -> list[bool]:
-        """For each other page, whether its shingles are form: not for the earlier page and pages with its text."""
+        """For each other page, whether it shows form: False for the earlier page and for pages with its text."""
         own, text = _place(self._earlier), self._earlier.head.codes
         return [place != own and codes != text for place, codes in self._page.others.items()]
 
@@ -369,7 +369,7 @@ class Pair:
         On one host, each word counts as much as any other, however often it is in the text. If no such shingle is
         sampled, the earlier text lacks them, except in long texts of two hosts: the two texts differ somewhere. On two
         hosts, the name of the site does not count. Nor does a headline above the text unless it is a name, since each
-        outlet writes its own.
+        news site writes its own.
         """
         if self._is_equal:
             return False
@@ -390,9 +390,9 @@ class Pair:
 
     @cached_property
     def own_resemblance(self) -> float:
-        """The resemblance of the own texts of both pages; 1.0 or 0.0 if all is form, equal or not.
+        """The resemblance of the own texts of both pages. If all is form: 1.0 for equal texts, else 0.0.
 
-        Fewer than `SHINGLES` shingles of their own say little, so the pages do not resemble each other more than whole.
+        Fewer than `SHINGLES` own shingles say little. Then it is at most the resemblance of the whole texts.
         """
         if not self._own.any:
             return float(self._is_equal)
@@ -407,13 +407,13 @@ class Pair:
 
     @cached_property
     def _own(self) -> Overlap:
-        """The overlap of the own texts of the later and the earlier page: without form."""
+        """The overlap of the own texts of the later and the earlier page."""
         others = b"".join(compress(self._page.others.values(), self._counts))
         return overlap(self._later.head.codes, self._earlier.head.codes, others)
 
     @cached_property
     def _passages(self) -> npt.NDArray[np.intp]:
-        """Return the lengths, in words, of the passages of the later text that the earlier text lacks."""
+        """The lengths, in words, of the passages of the later text that the earlier text lacks."""
         at, bins = self._page.samples
         is_there = self._earlier_codes[bins] == self._page.codes[bins]
         passage = np.cumsum(is_there)  # the number of the passage: each begins with a shared shingle
@@ -424,14 +424,14 @@ class Pair:
 
 
 class Siblings:
-    """Remembers the last pages of each host that this process held, after those that the store had before."""
+    """Remembers the last pages of each host: a sample from the store, then pages that this process held."""
 
     def __init__(self, stored: Callable[[str], Iterable[Signature]]) -> None:
         """`stored` returns pages of a host from the store, oldest first."""
         self._stored = stored
         self._hosts: OrderedDict[str, dict[Place, bytes]] = OrderedDict()
         self._complete: set[str] = set()
-        """The hosts whose stored pages were read. This is done once a page has candidates, as few pages have."""
+        """The hosts whose stored pages were read. They are read when a page has candidates, which few pages have."""
         self._count = 0  # of remembered pages
 
     def learn(self, signature: Signature) -> None:
@@ -446,8 +446,7 @@ class Siblings:
         self._keep(name, len(pages) - known)
 
     def _keep(self, name: str, more: int) -> None:
-        """Mark a host, of which so many `more` pages are known, as the last one seen. Forget the first ones if there
-        are too many pages."""
+        """Mark a host, which got `more` pages, as the last one seen. Forget others if there are over `MOST` pages."""
         self._hosts.move_to_end(name)
         self._count += more
         while self._count > MOST:
@@ -461,9 +460,9 @@ class Siblings:
             self._count -= 1
 
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
-        """Remember a copy that may hide a form: after a wrong verdict, it shows which text is form.
+        """Remember a copy if it may be a sibling after all: then it shows which text is form.
 
-        Other URLs of one page do not make a form of it, so a near copy is remembered only under a title of its own.
+        Other URLs of one page are no siblings, so a near copy is remembered only if it has a title of its own.
         """
         has_titles = bool(copy.title and original.title)
         has_own_title = has_titles and not same_title(copy.title, original.title)

@@ -1,6 +1,6 @@
-"""The compiled part, C twins of functions in Python and in jieba that are faster and give equal results.
+"""The compiled part: functions in C with equal results as their twins in Python and in jieba, but faster.
 
-Those functions are used where it was not built: without a compiler at installation, or on a big-endian machine.
+The twins are used where it was not built: without a compiler at installation, or on a big-endian machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Array: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 
 
 class Compiled(Protocol):
-    """The compiled functions. They raise ValueError if a size does not fit. The C files name the twin of each."""
+    """The compiled functions. Each raises ValueError if a size does not fit. The C files name its twin."""
 
     VERSION: int
 
@@ -40,4 +40,4 @@ def _load() -> Compiled | None:
 
 
 compiled = _load()
-"""The compiled functions; None if they are not built."""
+"""The compiled functions; None if they are not built, or built by another version."""

@@ -1,7 +1,7 @@
-/* The compiled part: C twins of Python functions, faster and with equal results to the last bit.
+/* The compiled part: C twins of Python functions, faster, and with results equal to the last bit.
 
-The comment above each twin names its Python function, whose docstring has the purpose and the source. Integers have 64
-bits, in the layout of numpy arrays.
+The comment above each function names its twin, whose docstring has the purpose and the source. Integers have 64 bits,
+in the layout of numpy arrays.
 
 No state is kept between calls, and arguments are not modified. Memory that is read need not be aligned. No other thread
 may change the arguments during a call. `sign` releases the lock of Python, so that other threads run meanwhile. No
@@ -16,7 +16,7 @@ format of arguments has a `#`: built by Python 3.13, it would fail in 3.11, whic
 #error "for little-endian machines; without this part everything works, less quickly"
 #endif
 
-#ifdef Py_LIMITED_API /* it is part of the stable ABI, but headers of Python 3.11 declare it only outside */
+#ifdef Py_LIMITED_API /* the function is part of the stable ABI, but headers of Python 3.11 do not declare it there */
 PyAPI_FUNC(int) _PyBytes_Resize(PyObject **, Py_ssize_t);
 #endif
 

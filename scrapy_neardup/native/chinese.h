@@ -88,7 +88,7 @@ static Py_ssize_t add(Dictionary *words, const unsigned char *word, Py_ssize_t s
     return added;
 }
 
-/* Read the count of a word: digits up to a blank or the end of the line. Return -1 if it is invalid. */
+/* Read the count of a word: digits up to a blank or the end of the line. Return -1 if it is no number or too large. */
 static int64_t count_of(const unsigned char *line, Py_ssize_t size)
 {
     int64_t count = -1;
@@ -100,7 +100,7 @@ static int64_t count_of(const unsigned char *line, Py_ssize_t size)
     return count;
 }
 
-/* Add the words of lines `WORD COUNT …`. Return the sum of the counts; -1 for an invalid line or too many words. */
+/* Add the words of lines "WORD COUNT …". Return the sum of the counts; -1 for an invalid line or too many words. */
 static int64_t add_lines(Dictionary *words, const unsigned char *text, Py_ssize_t size)
 {
     int64_t all = 0, count;
@@ -314,7 +314,7 @@ static PyObject *cut(PyObject *module, PyObject *args)
     return made;
 }
 
-/* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII, and of Han characters that jieba knows the first. */
+/* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII; of the Han characters of jieba, only the first. */
 static PyObject *foreign(PyObject *module, PyObject *args)
 {
     PyObject *given;

@@ -60,7 +60,7 @@ static int is_before(Hit one, Hit other)
     return one.far < other.far || (one.far == other.far && one.slot < other.slot);
 }
 
-/* Add a hit among those from `begin` on, which are sorted and at most so many. */
+/* Add a hit to those from `begin` on, which stay sorted and at most `most`. */
 static int push_nearest(Search *search, Py_ssize_t begin, uint64_t most, Hit hit)
 {
     Hit *all = search->hits;
@@ -92,7 +92,7 @@ static int find_key(Search *search, const Probe *asked, Py_ssize_t start, Py_ssi
     return 1;
 }
 
-/* Add the rows nearest to a SimHash, of those with entries from `start` to `end`. */
+/* Add the rows nearest to a SimHash, whose entries are from `start` to `end`. */
 static int find_near(Search *search, const Probe *asked, Py_ssize_t start, Py_ssize_t end)
 {
     uint64_t turned = rotated(asked->simhash, BLOCK_BITS * (int)(asked->posting >> 61 & 3)), far;
@@ -120,7 +120,7 @@ static int find_posting(Search *search, const Probe *asked)
     Py_ssize_t start = bisect(entries, 0, search->all, asked->posting & ~rest), end;
     if (start == search->all || load(entries, start) > last)
         return 1; /* most keys are not found */
-    end = bisect(entries, start, search->all, last); /* no level is so full that it has this slot */
+    end = bisect(entries, start, search->all, last); /* no entry is `last`: no level is so full that it has this slot */
     return (asked->posting & NEAR ? find_near : find_key)(search, asked, start, end);
 }
 
@@ -151,7 +151,7 @@ static int find_all_near(Search *search, Probe asked)
     return 1;
 }
 
-/* Add the rows that a question finds. Return 0 with an error set if it is none. */
+/* Add the rows that a question finds. Return 0 with an error set if it is no question. */
 static int find_all(Search *search, PyObject *question, Probe asked, uint64_t nearest)
 {
     Py_buffer keys;

@@ -35,11 +35,11 @@ typedef struct {
 } Source;
 
 typedef struct {
-    Py_buffer terms, starts; /* ascending hashes, and for each value of their FIRST bits the first of them */
+    Py_buffer terms, starts; /* as in hashes.Terms */
     int digests, parts;
 } Wanted;
 
-/* Memory for one text, reused for the next: parts of one block. */
+/* Memory for one text, reused for the next. The pointers lead into one block. */
 typedef struct {
     uint64_t *set, figures[1024], seed; /* figures: one bit for each value of 16 bits */
     Row *words, *distinct;
@@ -115,7 +115,7 @@ static uint64_t key(uint64_t value, const char *detector)
     return (value ^ hashed(detector, (Py_ssize_t)strlen(detector))) * MULTIPLIER;
 }
 
-/* Make room for a text. Every second byte may be a word, and half of the slots stay empty. */
+/* Make room for a text; return 0 if memory is lacking. Every second byte may be a word. Half of the slots are spare. */
 static int make_room(Scratch *s, Py_ssize_t size)
 {
     size_t words = (size_t)size / 2 + 2, room = 32;
@@ -134,13 +134,13 @@ static int make_room(Scratch *s, Py_ssize_t size)
     return s->set != NULL;
 }
 
-/* The first slot to look in. Nobody can know the seed, so no text can be made to fill few slots. */
+/* The first slot to look in. Nobody can know the seed, so nobody can write a text whose words all share a few slots. */
 static uint32_t slot(uint64_t hash, uint32_t mask, const Scratch *s)
 {
     return (uint32_t)(hash * s->seed >> 32) & mask;
 }
 
-/* tokens.word_lines and hashes.hash_tokens. Also note the first bits of the hashes of figures. */
+/* tokens.word_lines and hashes.hash_tokens. Also note the first 16 bits of the hashes of figures. */
 static uint32_t find_words(const unsigned char *text, Py_ssize_t *size, Scratch *s)
 {
     const unsigned char *end = text + *size;
