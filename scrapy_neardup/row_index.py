@@ -1,6 +1,6 @@
 """Find rows by their postings: in sorted arrays of integers, the newest rows in dictionaries. No I/O.
 
-Detectors name the kind of their lookup: `Equal` or `Near` of these postings, or an `Index` of their own.
+A detector names the kind of its lookup: `Equal` or `Near`, by these postings, or an `Index` of its own.
 
 An entry of an array is one integer of 64 bits: a posting, and the slot of a row.
 
@@ -12,9 +12,9 @@ begin with the 16 bits of a block. Among 10^8 entries, one lookup of a key in 30
 rejects.
 
 Each array is a level. A level is merged with the one before it if that one is at most `RATIO` times as large, and both
-have at most `MERGED` rows. So there are few levels. A thread merges them, one merge at a time, and lookups go on with
-the old levels until its result is adopted. So the crawl waits for no merge, except in memory where rows come faster
-than they are merged.
+together have fewer than `MERGED` rows. So there are few levels. A thread merges them, one merge at a time. Lookups use
+the old levels until the result is adopted. So a crawl waits for no merge, except for a store in memory whose rows come
+faster than they are merged.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from . import native
 
 Integers: TypeAlias = npt.NDArray[np.uint64]
 Posted: TypeAlias = tuple[int, "array[int]", int | None]
-"""The place of a row, by which it is read, its keys, of which 0 is none, and its SimHash or None."""
+"""The place from which a row is read, its keys, of which 0 is none, and its SimHash or None."""
 BLOCKS, BLOCK_BITS = 4, 16
 SLOT_BITS, KEY_BITS, NEAR_BITS = 28, 35, 33
 MOST = 1 << SLOT_BITS  # the maximum number of rows in a level
 MERGED = 1 << 20  # the maximum number of rows to merge while a store is in use, so that closing it never takes long
 TAIL = 1024  # the number of rows in dictionaries after which they become a level, which takes some milliseconds
 RATIO = 4  # a level is merged with an earlier one up to this many times as large
-CROWD = 1024  # of a block, entries to look at on each side of the SimHash; more mean a common template
+CROWD = 1024  # entries with one block to look at on each side of the SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
 _NEAR = 1 << 63
 _HIT = Struct("=4Q")
 _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
 
-NEWEST = 16  # the maximum number of documents for one fingerprint; if more have it, they share only a set phrase
+NEWEST = 16  # the maximum number of documents for one fingerprint; more share only a set phrase
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class Level:
         return cls(first, last, places, simhashes, entries[is_new])
 
     def has(self, row: Posted) -> bool:
-        """Return whether the level has all postings of a row, and the rarest of them leads to the row."""
+        """Return whether the level has all postings of a row, and the rarest leads to its place; True without any."""
         low = Level.of(0, 0, [row]).entries
         if len(low) == 0:
             return True
@@ -171,7 +171,7 @@ class RowIndex:
     """An index that finds rows by key or SimHash."""
 
     def __init__(self, lacks_number: Callable[[int], bool] = lambda place: False) -> None:
-        """`lacks_number` tells whether the row at a place is still to get its number."""
+        """`lacks_number` tells whether the row at a place has no number yet."""
         self._lacks_number = lacks_number
         self.levels: list[Level] = []
         """Levels in ascending order of row numbers, without gaps between them."""
@@ -180,7 +180,7 @@ class RowIndex:
         self._restart(())
 
     def _restart(self, newest: Iterable[Posted]) -> None:
-        """Set the newest rows, which are in no level."""
+        """Replace the rows that are in no level."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
         self._first: dict[int, int] = {}  # the place of each key; most keys have only one
@@ -197,9 +197,9 @@ class RowIndex:
     # Lookups
 
     def find(self, questions: Sequence[Question], nearest: int = NEWEST) -> list[Places]:
-        """Return the places of the newest rows of each key, and of the `nearest` rows near to a SimHash.
+        """Return the places of the newest rows of each key, and of at most `nearest` rows with a near SimHash.
 
-        If more rows have a near SimHash, the nearest are chosen; among equal distances, the oldest.
+        If more rows have a near SimHash, the nearest are returned; among equal distances, the oldest.
         """
         found = [Places({}, {}) for _ in questions]
         asked = [*questions]
@@ -229,7 +229,7 @@ class RowIndex:
     # The newest rows
 
     def add(self, place: int, keys: array[int], simhash: int | None) -> None:
-        """Add a row that is newer than all others, or further postings of a known row."""
+        """Add a row that is newer than all others, or further postings of an earlier row."""
         self._removed.discard(place)
         self._rows.append((place, keys, simhash))
         first = self._first
@@ -241,7 +241,7 @@ class RowIndex:
             self._of_simhashes.append(place)
 
     def remove(self, place: int) -> None:
-        """Forget a row if it is in no level; at once, or with others later."""
+        """Forget a row, unless it is in a level. It may still be found until more rows are removed."""
         self._removed.add(place)
         if len(self._removed) > max(TAIL, len(self._rows) // 4):  # a place is in one or two rows
             self._restart(self._kept())
@@ -254,7 +254,7 @@ class RowIndex:
     def grow(self, last: int, *, wait: bool = True) -> None:
         """If `TAIL` rows up to number `last` are in no level, make a level of them. Start a merge if that is due.
 
-        With `wait`, the merge before ends first, so that answers do not depend on the time.
+        With `wait`, wait for the end of the merge before, so that answers do not depend on its speed.
         """
         if last - self.last >= TAIL:
             self.adopt(wait=wait)
@@ -263,13 +263,13 @@ class RowIndex:
                 self._start_merge(due(self._mergeable(), RATIO, MERGED))
 
     def seal(self, last: int) -> None:
-        """Make a level of the newest rows, which have numbers up to `last`. Keep those without a number out of it."""
+        """Make a level of the newest rows, which have numbers up to `last`. Leave out those that have no number yet."""
         newest, rows = self._kept(), dict[int, Posted]()
         later = {place for place, _, _ in newest if self._lacks_number(place)}
         for place, keys, simhash in newest:
             if place in rows:
                 keys, simhash = rows[place][1] + keys, rows[place][2] if simhash is None else simhash
-            if place not in later or place < 0:  # of a visit, another row may have a number
+            if place not in later or place < 0:  # a visit without number may have replaced one with a number
                 rows[place] = place, keys, simhash
         self.levels.append(Level.of(self.last + 1, last, [*rows.values()]))
         self._restart(row for row in newest if row[0] in later)
@@ -280,7 +280,7 @@ class RowIndex:
             self._merging = self._thread.submit(self._merge, levels)
 
     def adopt(self, *, wait: bool = True) -> None:
-        """Put the result of the running merge in place of the merged levels. Without `wait`, only if it has ended."""
+        """Put the result of a merge in place of the merged levels. Without `wait`, only if the merge has ended."""
         if self._merging and (wait or self._merging.done()):
             merging, self._merging = self._merging, None
             merged = merging.result()
@@ -298,7 +298,7 @@ class RowIndex:
         return self.levels
 
     def _merge(self, levels: Sequence[Level]) -> list[Level]:
-        """Merge levels with adjacent ranges of rows in memory. Called in the thread."""
+        """Merge adjacent levels in memory. Called in the thread."""
         pieces, count = [*merged_columns(levels)], len(levels)
         columns = pieces[:count], pieces[count : 2 * count], pieces[2 * count :]
         places, simhashes, entries = map(np.concatenate, columns)
@@ -306,7 +306,7 @@ class RowIndex:
 
 
 def sharing(questions: Sequence[Question]) -> set[int]:
-    """Return the places of those questions that share a key with another one, or whose SimHashes are near."""
+    """Return the places of those questions that share a key with another question, or have a near SimHash."""
     if len(questions) < 2:  # as of most pages; this saves a third of a claim on a server
         return set()
     level = Level.of(0, 0, [(place, keys, simhash) for place, (keys, _, simhash, _) in enumerate(questions)])
@@ -315,7 +315,7 @@ def sharing(questions: Sequence[Question]) -> set[int]:
 
 
 def due(levels: Sequence[Level], ratio: int, most: int) -> list[Level]:
-    """Return the levels at the end of the list that are to be merged now, with fewer than `most` rows, or none."""
+    """Return the levels at the end of the list to merge now, which have fewer than `most` rows together; or none."""
     taken: list[Level] = []
     rows = 0
     for level in reversed(levels):
@@ -327,7 +327,7 @@ def due(levels: Sequence[Level], ratio: int, most: int) -> list[Level]:
 
 
 def merged_columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
-    """Yield the places of levels, their SimHashes, and their entries in ascending pieces.
+    """Yield the places of each level, the SimHashes of each level, and all entries in ascending pieces.
 
     The slots in entries are counted on from level to level.
     """
@@ -353,7 +353,7 @@ def _posting(key: int) -> int:
 
 
 def near_postings(simhashes: Integers, distance: int) -> Integers:
-    """Return the postings to look up for near SimHashes: one row for each, one column for each block or near block."""
+    """Return the postings to look up: one row for each SimHash, one column for each of the `flips`."""
     own = np.empty((len(simhashes), BLOCKS), np.uint64)
     for block in range(BLOCKS):
         turned = simhashes << np.uint64(BLOCK_BITS * block)
@@ -370,8 +370,7 @@ def keep_nearest(found: dict[int, int], most: int) -> None:
 
 
 def _find(entries: Integers, simhashes: Integers, questions: Sequence[Question], nearest: int) -> bytes:
-    """Find what questions ask for. Return four integers for each hit: the number of the question, a key or 0 for a near
-    SimHash, a slot, and its distance.
+    """Return four integers for each hit: the number of a question, a key or 0 for a near SimHash, a slot, a distance.
 
     The newest rows of a key come in ascending order, with distance 0. The nearest rows of each posting of a SimHash
     come nearest first, and the oldest first among equal distances. Slots that do not exist, as in a damaged file, are
@@ -400,14 +399,14 @@ def _find(entries: Integers, simhashes: Integers, questions: Sequence[Question],
 
 
 def _near(simhashes: array[int], simhash: int, distance: int) -> list[tuple[int, int]]:
-    """Return the places of near SimHashes in an array, in ascending order, each with its distance."""
+    """Return the positions of near SimHashes in an array, in ascending order, each with its Hamming distance."""
     far = np.bitwise_count(np.frombuffer(simhashes, np.uint64) ^ np.uint64(simhash))
     return [(place, int(far[place])) for place in (far <= distance).nonzero()[0].tolist()]
 
 
 @cache
 def flips(distance: int) -> list[tuple[int, int]]:
-    """Return the lookups for near SimHashes: the number of a block, and an integer with the bits to flip in it.
+    """Return the lookups for near SimHashes, each as the number of a block and an integer with the bits to flip in it.
 
     Each block has a maximum number of flipped bits; a negative one means no lookup. The maxima add up to `distance`
     less `BLOCKS` - 1. If each block of two SimHashes differed in more bits than its maximum, the SimHashes would differ

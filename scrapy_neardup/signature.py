@@ -13,7 +13,7 @@ TITLE = 200  # stored characters of a title
 
 @dataclass(eq=False, slots=True)
 class Signature(Decoded):
-    """A document as it is stored: its record, and what is stored beside it. The record is decoded on access."""
+    """A document as it is stored. Parts of `record` are decoded on access."""
 
     url: str | None
     record: bytes
@@ -23,20 +23,20 @@ class Signature(Decoded):
     title: str = ""
     """At most `TITLE` characters."""
     label: str = ""
-    """Words that name the record among others of its page; "" if it is alone there."""
+    """Words that name the item among others of its page; "" if it is alone there."""
     id: int = 0
-    """The key of its row, which tells its run and its number there; 0 until a store holds it."""
+    """The key of its row, which has a code of its run and its number in the run; 0 until a store holds it."""
     count: Callable[[int], int] | None = None
     """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
     sample: bool = False
-    """True if it is one of the documents by which the store knows the pages of its host. Set by the store."""
+    """True if it is in the sample that the store keeps of its host's pages. Set by the store."""
 
     def says_the_same(self, other: Signature) -> bool:
         """Return whether two documents have equal sketches and facts."""
         return (self.sketch, self.facts) == (other.sketch, other.facts)
 
     def is_twin_of(self, other: Signature) -> bool:
-        """Return whether two documents say the same under one title, as when two processes hold one page at once."""
+        """Return whether two documents say the same under equal titles, as when two processes hold one page."""
         return self.title == other.title and self.says_the_same(other)
 
     def shrink(self) -> None:
@@ -45,7 +45,7 @@ class Signature(Decoded):
 
     @property
     def can_be_repeated(self) -> bool:
-        """True if it has text, or else facts and a URL."""
+        """True if the document has text, or facts and a URL."""
         return self.head.tokens > 0 or bool(self.head.facts and self.url)
 
     @property
@@ -70,12 +70,12 @@ class Evidence(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Visit:
-    """The outcome of the last fetch of a URL, or a note under another name."""
+    """The outcome of the last fetch of a URL, or a note under another name (see `store/visits.py`)."""
 
     url: str
     """The URL as it was requested; "" for a visit with a name."""
     signature: Signature | None
-    """The document that the URL returned; None if it also returned content that is not held, so it must be fetched."""
+    """The document that the URL returned; None if it also returned content that is not held: it has to be fetched."""
     is_copy: bool
     """True if the URL repeats a document that another URL returned."""
     seen: float
@@ -87,15 +87,15 @@ class Visit:
     firm: bool = True
     """False if the URL may return other content at the next fetch. Then it is never skipped for this document."""
     name: str = ""
-    """The name by which the visit is found, if that is no URL: a kind and what follows (see `store/visits.py`)."""
+    """The name by which the visit is found, if that is no URL; it begins with a kind such as `item`."""
     target: int | None = None
     """The id of the document; set by the store."""
     at: int = 0
-    """An id of the run that first saw this state; set by the store."""
+    """An id with the code of the run that first saw this state; set by the store."""
     before: Visit | None = None
-    """The state before that run, without its document; set by the store."""
+    """The state before that run, in which `signature` is not set; set by the store."""
 
     @property
     def shown(self) -> str:
-        """The URL or, for one of several items of a page, its page and its label; "" for any other name."""
+        """The URL or, for one of several items of a page, its URL and its label; "" for any other name."""
         return self.url or self.name.partition(": ")[2]

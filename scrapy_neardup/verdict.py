@@ -16,12 +16,12 @@ class Verdict:
     """The decision on a document, with its evidence. For a unique document, the evidence is None."""
 
     status: str
-    """`unique`, `duplicate` or `revisit`. A revisit is a document that its own URL returned before or, in a crawl that
-    keeps revisits, held content that is returned for the first time in the run."""
+    """`unique`, `duplicate` or `revisit`. A revisit is a document that its own URL returned before or, in a crawl with
+    NEARDUP_REVISIT = "keep", a held document that is returned for the first time in the run."""
     duplicate_of: str | None = None
-    """The URL of the original, or of the page where it was found among other items."""
+    """The URL of the original or, if it has none of its own, of its page; None if there is neither."""
     original: str = ""
-    """Words that name the original among the items of its page; "" if it is alone there."""
+    """Words that name the original among other items of its page; "" if it is alone there."""
     detector: str | None = None
     """The first detector that proposed the original."""
     hamming: int | None = None
@@ -36,7 +36,7 @@ class Verdict:
     """True if the URL last returned another document, which is still held."""
 
     def sentence(self, url: str | None, label: str = "") -> str:
-        """Return the verdict as a sentence on the document with this URL and, if it is not alone there, this label."""
+        """Return the verdict on the document with this URL and label as a sentence."""
         subject = named(url, label)
         if self.status == "unique":
             return f"{subject} is unique"
@@ -55,7 +55,7 @@ UNIQUE = Verdict("unique")
 
 
 def named(url: str | None, label: str = "") -> str:
-    """Return the name of a document: its URL and, for one of several items of a page, its label."""
+    """Return what a document is called in messages: its URL and, for one of several items of a page, its label."""
     name = url or "an item without URL"
     return f"{name} ({label})" if label else name
 
@@ -65,7 +65,7 @@ def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:
 
     `full`: same content, same layout. `content`: same content, other layout. `layout`: part of the content, same
     layout. `partial`: part of the content, other layout. "Same content" means a resemblance of SAME_CONTENT or more.
-    docs/algorithms/page_kinds.md names the source of the four kinds.
+    docs/algorithms/page_kinds.md has their source.
     """
     if not layout or not earlier:
         return None

@@ -1,7 +1,7 @@
-"""Read a page: parse its HTML, find its text or that in its data, and its layout. Pure.
+"""Read a page: parse its HTML, and find its title, its text and what its layout is made of. Pure.
 
-This module only reads a page. Fetching, tokenization and comparison are elsewhere, and nothing here imports Scrapy, so
-feeds, archives and tests read a page exactly as a crawl does. How the title and main text are found: main_text.py.
+The title and the main text are found by main_text.py. Nothing here imports Scrapy, so feeds, archives and tests read a
+page exactly as a crawl does.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ _LETTERS_PER_TAG = 1_000
 
 
 class Page(NamedTuple):
-    """The title, text and elements of a page. A missing title or text is ""."""
+    """What is read of a page. A missing title or text is ""."""
 
     title: str
     text: str
     """The main text, one line for each block."""
     elements: frozenset[str] = frozenset()
-    """The names of its elements; empty for a fragment, which has no layout, and for a page read from a parsed tree."""
+    """See `elements`; empty for a fragment, which has no layout, and for a page read from a parsed tree."""
     thin: bool = False
-    """True if `text` may not be what the page is about; False if another extractor gave `text`."""
+    """True if `text` may not be what the page is about. Always False if another extractor than the built-in gave it."""
     scripted: bool = False
     """True if the page has hardly any text, but scripts that may make some."""
 
@@ -121,7 +121,10 @@ def _is_cut(root: etree._Element) -> bool:
 
 
 def has_long_tag(data: bytes) -> bool:
-    """Return whether a tag has more than 2 * _LONG bytes, in a tenth of the time that the search by a pattern takes."""
+    """Return whether there may be a tag of over `_LONG` bytes. One of twice that length is always found.
+
+    This takes a tenth of the time that a search by a pattern takes.
+    """
     starts = (data.rfind(b"<", at - _LONG, at) for at in range(_LONG, len(data), _LONG))
     return any(start >= 0 and data.find(b">", start, start + _LONG) < 0 for start in starts)
 
@@ -131,13 +134,13 @@ def _fewer_attributes(tag: re.Match[bytes]) -> bytes:
 
 
 def _flat(tag: re.Match[bytes]) -> bytes:
-    """Return a tag for a page without nested elements: a paragraph in place of each block."""
+    """Return what replaces a tag so that no elements are nested: a paragraph in place of each block."""
     name = tag[1].lower()
     return tag[0] if name in _FLAT else b"" if name in _INLINE else b"<p>"
 
 
 def extract(root: etree._Element) -> Page:
-    """Return the title and main text of the page under `root`, or the text in its data. The tree is not changed."""
+    """Return the title of the page under `root`, and its main text or the text in its data. The tree is not changed."""
     main, title = main_text(root), title_of(root)
     if main.letters >= _LITTLE:
         return Page(title, main.text, thin=main.thin)
@@ -176,7 +179,7 @@ def _sentences(data: str) -> Iterator[str]:
 
 
 def elements(root: etree._Element) -> frozenset[str]:
-    """Return the classes of a page's elements, such as `.lead big`; for a page without classes, its structural tags."""
+    """Return `html` and a page's values of `class`, such as `.lead big`; without classes, its structural tags."""
     classes = [f".{name}".replace("\n", " ") for name in set(cast("list[str]", _CLASSES(root))) if name]
     return frozenset(["html", *(classes or (each.tag for each in root.iter(*_FRAMING)))])
 
@@ -199,13 +202,13 @@ Read: TypeAlias = Callable[..., Page]
 
 
 class ExtractorError(Exception):
-    """A user's function failed on a page. The message names the function and its error."""
+    """A user's extractor failed on a page. The message names the function and its error."""
 
 
 def build_reader(extractor: str | Extract) -> Read:
-    """Return the reader for `extractor`, which is a name, an import path or a function.
+    """Return the reader for `extractor`: a name, an import path or a function.
 
-    For any other value, raise ValueError, which states the allowed values.
+    Raise ValueError, which states the allowed values, for any other value.
     """
     return html_to_page if extractor == BUILTIN else partial(_read, _function(extractor))
 
@@ -249,6 +252,6 @@ def _read(extract: Extract, html: str, *, root: etree._Element | None = None) ->
         raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} failed on a page: {error!r}") from error
     if not isinstance(text, (str, type(None))):
         raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} returned {type(text).__name__}; allowed is str or None")
-    # If a user's function finds no text, the page has none: what it leaves out must not come back. But trafilatura
-    # returns None for many short pages and lists.
+    # If a user's function finds no text, the page has none: what the function leaves out must not come back. But
+    # trafilatura returns None for many short pages and lists, so the built-in extractor reads these.
     return html_to_page(html, text or (None if extract is _by_trafilatura else ""), root)

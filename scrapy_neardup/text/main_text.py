@@ -7,10 +7,10 @@ Block elements split a page into lines. Of a line, two numbers count: its letter
 **What is left out is weighed.** There are reasons to leave an element out: its tag (`nav`), its role, a word in its
 class or id (`related`), that it is hidden, that it is a dialog on cookies. None is certain: some sites stream the
 article into a hidden element, keep the posts of a forum in `#comments`, or call each block a widget. So a reason has a
-trust: how much text it may remove, as a multiple of the text that is left. The more a reason removes, the better it has
-to be. If the reasons of one trust together remove more, the one of them that removes most is no reason on this page,
-and the page is read again without it. The least trusted reasons go first. Where an article is left, nothing is given
-up, however long the comments are. Long links, such as headlines, weigh in what is left, but little in what is left out.
+trust: how much text it may remove, as a multiple of the text that is left. If the reasons of one trust together remove
+more, the one of them that removes most is given up on this page, and the page is read again without it. The least
+trusted reasons are given up first. Some are kept wherever an article is left, however long the comments are. Long
+links, such as headlines, weigh in what is left, but little in what is left out.
 
 **Two kinds of pages.** The score of a line is its letters, less twice those in links, less a fee that makes the scores
 of short lines low. The score of an element is the sum over its lines: paragraphs raise it, rows of links lower it. If
@@ -19,8 +19,8 @@ the main text. So an article gives the same text in every template. Otherwise th
 posts, cells. Then all that is not left out is the main text. If the page marks its main part, and this has a good share
 of the text, both are looked for inside.
 
-**Thin.** If the main text is less than half of all text outside links, or was hidden, or if it is almost only links, it
-may be only what the site has on every page.
+**Thin.** If the main text is less than half of all text outside links, was hidden, or is almost only links, it may be
+only what the site has on every page.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def _words(names: str) -> frozenset[str]:
 
 
 class _Trust(NamedTuple):
-    """A limit of the text that the reasons of one trust may remove together."""
+    """A limit of the text that the reasons of one trust may remove together, in letters."""
 
-    limit: float  # as a multiple of the text that is left
-    free: int = 100  # letters that they may remove, however little is left
+    limit: float  # as a multiple of the letters that are left
+    free: int = 100  # this many may go, however few are left
     enough: float = inf  # if an element of what is left has this score, there is no limit
 
 
@@ -60,7 +60,7 @@ _TRUSTS = {
     _MARGIN: _Trust(20, free=600),
     _CONSENT: _Trust(30, free=2000),
 }
-_LINKS_LEFT_OUT = 0.1  # of their letters, what long links weigh in what is left out
+_LINKS_LEFT_OUT = 0.1  # the share of their letters that counts of long links in what is left out
 
 _Reason = tuple[int, str]  # the trust, and the word that is the reason
 
@@ -160,7 +160,7 @@ def text_of(element: etree._Element) -> str:
 
 
 def outermost(element: etree._Element, *tags: str) -> Iterator[etree._Element]:
-    """Yield the elements with these tags, but none within another: of nested ones, reading all would be quadratic."""
+    """Yield the elements with these tags, but none within another: to read nested ones would take quadratic time."""
     found = element.iter(*tags)  # not `iterwalk`, which makes an object of each element on its way
     for each in found:
         yield each
@@ -171,8 +171,8 @@ def outermost(element: etree._Element, *tags: str) -> Iterator[etree._Element]:
 def title_of(root: etree._Element) -> str:
     """Return the heading that <title> repeats. Unlike <title>, this heading lacks the name of the site.
 
-    Without such a heading, return og:title, else <title>, else the first heading. An only <h1> comes before them, since
-    all pages of a site may have one <title>.
+    Without such a heading, return og:title, else <title>, else the first heading. If there is only one <h1>, put it
+    before them, since all pages of a site may have one <title>.
     """
     found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
     for element in outermost(root, *found):
@@ -190,12 +190,12 @@ def title_of(root: etree._Element) -> str:
 
 
 def weight(text: str) -> int:
-    """Return the number of characters in `text`, blanks too. A Chinese, Japanese or Korean one counts as 2.5."""
+    """Return the number of characters of a text, with blanks. Chinese, Japanese and Korean ones count as 2.5 each."""
     return len(text) if text.isascii() else len(text) + int((_WIDTH - 1) * len("".join(_WIDE.findall(text))))
 
 
 class _LeftOut:
-    """An element that is left out. It is only weighed, and not even that if it has too few letters to matter."""
+    """An element that is left out. Its prose is measured only if it has enough letters to matter."""
 
     def __init__(self, element: etree._Element, reason: _Reason) -> None:
         self._element = element
@@ -204,7 +204,7 @@ class _LeftOut:
 
     @cached_property
     def prose(self) -> float:
-        """The letters outside links and scripts, and a few of those in long links."""
+        """The letters outside links, scripts and styles, and a tenth of those in long links."""
         prose: float = self.letters
         for inner in outermost(self._element, "a", "script", "style"):
             letters = weight(text_of(inner)) + 1  # with the blank beside it
@@ -251,8 +251,8 @@ class _Page:
     def _is_headed(self, chosen: Sequence[int]) -> bool:
         """Return whether lines stand below a heading with little between, or the page has no heading.
 
-        Otherwise the page may be about what is between, and the lines be on all pages of the site. Where the <h1> is
-        the name of the site, the heading is a line above them that <title> repeats.
+        Otherwise the page may be about what is between, and the site may have the lines on all pages. Where the <h1> is
+        the name of the site, the heading is the line above them, or the first of them, if <title> repeats it.
         """
         title = next(map(text_of, self._root.iter("title")), "")
         begin = self.lines.texts[max(0, chosen[0] - 1) : chosen[0] + 1]
@@ -264,7 +264,7 @@ class _Page:
         return bool(above) and 2 * _sum(self.lines.letters, between) <= _sum(self.lines.letters, chosen)
 
     def _list(self) -> Sequence[int]:
-        """Return the lines of the smallest element with the heading and most of what the page says: without a frame."""
+        """Return the lines of the smallest element with the heading and most of what the page says, without a frame."""
         first, end = self._main_part()
         said, heading = self._said, self.lines.heading
         most = max(said[end] - said[first] - _FRAME, (said[end] - said[first]) * _MOST)
@@ -275,7 +275,7 @@ class _Page:
         return range(*chosen)
 
     def _said_once(self, chosen: Sequence[int]) -> Sequence[int]:
-        """Leave out lines that say again what a line before them says, if there are many: a page for two screens."""
+        """Leave out lines that repeat an earlier line, if there are many, as on a page written for two screens."""
         letters, texts = self.lines.letters, self.lines.texts
         first = {texts[at]: at for at in reversed(chosen)}
         once = [at for at in chosen if letters[at] not in _REPEATED or first[texts[at]] == at]
@@ -294,7 +294,7 @@ class _Page:
         return 0, len(self.lines.texts)
 
     def _best(self, first: int, end: int) -> tuple[int, tuple[int, int]]:
-        """Return the highest score of an element in a range, and its range. Outside, nothing counts."""
+        """Return the highest score of an element within a range of lines, and the lines of this element."""
         scores, best, element = self._scores, 0, (first, first)
         for start, stop in self.lines.elements:
             if start >= first and stop <= end and scores[stop] - scores[start] > best:
@@ -302,7 +302,7 @@ class _Page:
         return best, element
 
     def _weigh(self) -> None:
-        """Give up reasons to leave elements out until those left hold on this page. Each lets more of the page in."""
+        """Give up reasons to leave elements out, until none removes too much. Read the page again after each."""
         for reading in count(1):
             if not (doubtful := self._doubtful()):
                 return
@@ -330,15 +330,14 @@ def _sum(numbers: Sequence[int], places: Iterable[int]) -> int:
 
 
 def _weigh_more(left_out: Sequence[_LeftOut], prose: float) -> bool:
-    """Return whether elements together have more prose. Most have fewer letters."""
+    """Return whether elements together have more prose. Letters, which are cheaper to count, rule most of them out."""
     return sum([each.letters for each in left_out]) > prose and sum([each.prose for each in left_out]) > prose
 
 
 class _Lines:
     """The lines of a page in order.
 
-    An element with a reason is not walked through. Reasons that were given up do not count; all of them, if `given_up`
-    is None.
+    An element with a reason to leave it out is skipped. Reasons in `given_up` do not count; if it is None, none counts.
     """
 
     def __init__(self, given_up: Collection[_Reason] | None) -> None:
@@ -359,7 +358,7 @@ class _Lines:
 
     @property
     def heading(self) -> int:
-        """The line of the first heading; -1 without any."""
+        """The number of the line of the first heading; -1 without any."""
         return self.headings[0] if self.headings else -1
 
     def read(self, root: etree._Element) -> None:

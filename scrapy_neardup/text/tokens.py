@@ -2,9 +2,9 @@
 
 No I/O, except that the data of jieba are loaded on first use.
 
-Runs of Han characters are cut as jieba does. The compiled part cuts by jieba's dictionary and model, without importing
-jieba: that would take a second, and five times the memory. Without the compiled part, jieba itself cuts, more slowly,
-into the same words. So a fingerprint does not depend on the installation.
+Runs of Han characters are cut as jieba does. The compiled part uses jieba's dictionary and model without importing
+jieba: an import takes a second, and five times the memory. Without the compiled part, jieba itself cuts the runs into
+the same words, more slowly. So a fingerprint does not depend on the installation.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def normalize(text: str) -> str:
 def _visible(text: str) -> str:
     form = unicodedata.normalize("NFKC", text)
     if _INVISIBLE.search("".join(_foreign(form))):
-        form = unicodedata.normalize("NFKC", _INVISIBLE.sub("", form))  # letters and marks that meet now
+        form = unicodedata.normalize("NFKC", _INVISIBLE.sub("", form))  # joins letters and marks that meet now
     return form
 
 
 def _foreign(text: str) -> set[str]:
-    """Return the characters that are not ASCII; of the Han characters that jieba knows, only one.
+    """Return the distinct characters that are not ASCII, but only one of the Han characters that jieba knows.
 
     This is many times faster than `set` alone.
     """
@@ -86,10 +86,10 @@ def tokenize(text: str) -> list[str]:
 
 
 def has_words(text: str, count: int) -> bool:
-    """Return whether a text has at least so many words. They are counted roughly, and without a segmenter.
+    """Return whether a text has at least `count` words, which are counted roughly, without a segmenter.
 
     A word begins with a letter after white space. In scripts without spaces, two characters are a word. So a URL, a
-    number and a code have no words or one.
+    number or a code is no word or one.
     """
     beginnings = "".join([part[0] for part in text.split(None, count)[:count]])
     if len(beginnings) == count and beginnings.isalpha():  # many texts, in a tenth of the time
@@ -108,7 +108,7 @@ def token_lines(text: str) -> bytes:
 
 
 def spaced(text: str) -> bytes:
-    """Return the words of `text` in UTF-8 with ASCII separators between them. ASCII letters may be capitals."""
+    """Return the words of `text` in UTF-8, with any ASCII separators between them. ASCII letters may be capitals."""
     if text.isascii():
         return text.encode()
     foreign = _foreign(text)
@@ -139,7 +139,7 @@ def _depends(character: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _form(character: str) -> str:
-    """Return the normalized form of a character, in its case, with blanks around a word and in place of a separator."""
+    """Return the normalized form of a character in its case: a blank for a separator, a word between blanks."""
     return "".join(map(_parted, _visible(character)))
 
 
@@ -159,10 +159,7 @@ def _is_mark(character: str) -> bool:
 
 @cache
 def marks() -> str:
-    """Return the combining marks, which belong to the word that they modify.
-
-    In regular expressions, \\w lacks them, for example the vowel signs of Indic scripts.
-    """
+    """Return the combining marks, such as vowel signs of Indic scripts. They are part of words, but \\w lacks them."""
     # Without Han characters, Hangul and private characters, none of which is a mark.
     characters = map(chr, chain(range(0x300, 0x3400), range(0xA000, 0xAC00), range(0xF900, 0x10000)))
     return "".join(filter(_is_mark, characters))
@@ -179,7 +176,7 @@ def word_lines(text: bytes) -> bytes:
 # Chinese
 
 Segmenter = Callable[[bytes], bytes]
-"""A function that puts line ends around each word of the runs of Han characters in a UTF-8 text."""
+"""A function that puts line ends around each word of Han characters in a UTF-8 text, and leaves the rest as it is."""
 
 
 def segmenter() -> Segmenter:
@@ -189,7 +186,7 @@ def segmenter() -> Segmenter:
 
 @cache
 def by_tables() -> Segmenter:
-    """Return the compiled segmenter; jieba, with a warning, if its dictionary has another format."""
+    """Return the compiled segmenter or, with a warning, jieba if jieba's dictionary has an unknown format."""
     assert native.compiled
     try:
         cut, tables = native.compiled.cut, load_tables(native.compiled)
@@ -201,10 +198,10 @@ def by_tables() -> Segmenter:
 
 @cache
 def by_jieba() -> Segmenter:
-    """Return jieba as a segmenter, with a dictionary of its own.
+    """Return jieba as a segmenter, with a dictionary of its own: words that a spider adds to jieba change nothing.
 
-    Words that a spider adds to jieba change nothing. The dictionary is read without jieba's cache, a file in the folder
-    for temporary files, where any user of the machine could have put another one. jieba logs nothing.
+    The dictionary is read without jieba's cache, a file in the folder for temporary files, where any user of the
+    machine could have put another file. jieba logs nothing.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer versions of Python warn about escapes in jieba's source
@@ -231,12 +228,12 @@ def path_of(name: str) -> Path:
 
 
 def load_tables(compiled: native.Compiled) -> tuple[bytes, bytes, bytes]:
-    """Return jieba's words, their scores and its model, about 9 MB: the arguments of `Compiled.cut`.
+    """Return jieba's words, their scores and its model, about 9 MB: the arguments of `Compiled.cut` after the text.
 
     Raise ValueError if the dictionary has an unknown format.
     """
     lines = path_of("dict.txt").read_bytes()
-    # Half of the slots stay free: about every 10 bytes of the file need a slot of 8 bytes for a prefix.
+    # Half of the slots stay free: about every 10 bytes of the file need a slot of 8 bytes, for a prefix of a word.
     words, all_counts = compiled.dictionary(lines, (len(lines) // 8).bit_length())
     return *_scored(np.frombuffer(words, np.uint64), log(all_counts)), _model()
 
@@ -293,9 +290,9 @@ _CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 
 
 def title_words(title: str) -> Words:
-    """Return the words of a title in lower case. Each Chinese or Japanese character, and each sign, is a word.
+    """Return the words of a title in lower case. Each Chinese or Japanese character, and each run of signs, is a word.
 
-    Signs as in "C++" and ".NET" are of their word.
+    Signs as in "C++" and ".NET" are part of their word.
     """
     return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).casefold())) if title else ()
 
@@ -306,9 +303,9 @@ def _title_word() -> re.Pattern[str]:
 
 
 def same_title(first: str, second: str) -> bool:
-    """Return whether two titles are equal apart from the names of their sites (at the end, if both have one).
+    """Return whether two titles are equal apart from a name of a site, which is the last part if both titles have one.
 
-    A title that was cut off equals one that goes on.
+    A title that ends in an ellipsis equals one that goes on.
     """
     ours, theirs = title_parts(first), title_parts(second)
     is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
@@ -318,7 +315,7 @@ def same_title(first: str, second: str) -> bool:
 
 
 def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Return whether a part of a title is the beginning of one of another title, and has an ellipsis at its end."""
+    """Return whether a part of `ours` ends in an ellipsis, and a part of `theirs` begins with the words before it."""
     for stem in (part.rstrip(ELLIPSIS) for part in ours if part.endswith(tuple(ELLIPSIS))):
         others = [part for part in ours if part.rstrip(ELLIPSIS) != stem]
         rest = [part for part in theirs if not part.startswith(stem)]
@@ -328,14 +325,14 @@ def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
 
 
 def differ_in_number(first: str, second: str) -> bool:
-    """Return whether two titles are the same apart from numbers, of which each has one that the other lacks."""
+    """Return whether two titles are the same apart from numbers, and each has a number that the other lacks."""
     titles = [unicodedata.normalize("NFKC", title) for title in (first, second)]
     ours, theirs = (Counter(map(_number, _NUMBER.findall(title))) for title in titles)
     return bool(ours - theirs and theirs - ours) and same_title(*(_NUMBER.sub("0", title) for title in titles))
 
 
 def _number(written: str) -> str:
-    """Return a number without separators of thousands and zeros in front."""
+    """Return a number without separators of thousands and leading zeros."""
     return re.sub(r"(?<!\d)0+(?=\d)", "", re.sub(r"[.,](?=\d{3}(?!\d))", "", written))
 
 
@@ -344,7 +341,10 @@ def title_parts(title: str) -> list[str]:
 
 
 def subject(title: Words, titles: Collection[Words]) -> Words:
-    """Return a title without the words at both ends that it shares with most titles of its host, itself included."""
+    """Return a title without the words at both ends that most titles of its host share, itself included.
+
+    If `titles` has no other title, return the title as it is.
+    """
     distinct = set(titles) | {title}
     if len(distinct) == 1:
         return title
@@ -363,8 +363,10 @@ def _with(beginning: Words, titles: Collection[Words]) -> int:
 
 
 def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
-    """Return, for each of two titles, the tokens of the words that the other lacks. Return None if there are over
-    `NAME`, or if the earlier title has none, unless only the order differs."""
+    """Return, for each of two titles, the tokens of the words that the other lacks.
+
+    Return None if a title has over `NAME` such words, or if the earlier one has none and the words are not just moved.
+    """
     alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
     is_moved = later != earlier and sorted(later) == sorted(earlier)
     ours, theirs = (tokenize(title_text(name)) for name in alone)

@@ -1,4 +1,4 @@
-"""Convert URLs to the canonical form in which they are compared, and find correspondences between those of two hosts.
+"""Convert URLs to the canonical form in which they are compared, and find how URLs of two hosts correspond.
 
 A canonical URL is only a key. It is never requested, since the host may not serve its scheme. Pure.
 """
@@ -47,7 +47,7 @@ def canonical_url(url: str) -> str:
     """Return the form of `url` that is equal for all spellings of an address; "" for "".
 
     The query is sorted, and escapes are normalized as by w3lib. Tracking parameters and the default port are removed,
-    and so is the fragment, unless it is a route. https becomes http, and `/index.html` becomes `/`.
+    as is the fragment, unless it is a route. https becomes http, and `/index.html` becomes `/`. An invalid URL stays.
     """
     if not url:
         return ""
@@ -76,7 +76,7 @@ def _without_index(path: str) -> str:
 
 
 def _without_tracking(url: str) -> str:
-    """Return a URL without tracking parameters, and without a fragment that is no route."""
+    """Return a URL without tracking parameters, and without a fragment unless it is a route."""
     page, _, fragment = url.partition("#")
     head, _, query = page.partition("?")
     kept = "&".join(p for p in query.split("&") if not _TRACKING.fullmatch(p.partition("=")[0]))
@@ -100,10 +100,7 @@ def host(url: str) -> str:
 
 
 def home(url: str) -> str:
-    """Return the host name of `url` without "www.", which is one host with the name alone; "" if there is none.
-
-    Files are of one host.
-    """
+    """Return the host name of `url` without "www."; "" if there is none. Files without host have the name "file:"."""
     return host(url).removeprefix("www.") or ("file:" if url.startswith("file:") else "")
 
 
@@ -114,16 +111,16 @@ def domain(url: str) -> str:
 
 
 def is_private(url: str) -> bool:
-    """Return whether the host of `url` is missing, or is outside the public Internet.
+    """Return whether the host of `url` is missing or outside the public Internet.
 
-    These are private, loopback, link-local and reserved addresses in any notation, and names that public DNS lacks.
+    Outside are private, loopback, link-local and reserved addresses in any notation, and names that public DNS lacks.
     """
     name = host(url)
     try:
         return not all(address.is_global and not address.is_multicast for address in _addresses(ip_address(name)))
     except ValueError:
         last = name.rpartition(".")[2]
-        # Resolvers accept `127.1`, `0x7f.1` and the like as addresses.
+        # Resolvers accept names such as `127.1` and `0x7f.1` as addresses.
         return "." not in name or last in _PRIVATE or last[:1].isdigit() or name.endswith((".home.arpa", ".onion"))
 
 
@@ -144,7 +141,7 @@ def _suffixes() -> tldextract.TLDExtract:
     return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
 
 
-MAX_URL = 2000  # longer URLs are not pages, and take time to parse
+MAX_URL = 2000  # longer URLs are rarely pages, and take time to parse
 MAX_PREFIX = 200
 
 _ENDING = re.compile(r"(?:/|\.[A-Za-z][A-Za-z0-9]{0,4})$")  # ".2" in "/v1.2" is not an extension
@@ -152,7 +149,7 @@ _LONGEST = 7  # characters at the end of a path where an ending may begin
 
 
 class Place(NamedTuple):
-    """The place of a page under the prefix of its host. Corresponding URLs have equal places."""
+    """The place of a page on its host, under the prefix of a shape. Corresponding URLs have equal places."""
 
     path: int
     """The hash of the common path and query."""
@@ -163,7 +160,7 @@ class Place(NamedTuple):
 class Shape(NamedTuple):
     """The differences between corresponding URLs of two hosts, each as a pair in the order of the hosts.
 
-    Two empty prefixes and two empty endings mean equal paths.
+    If all four are empty, corresponding paths are equal.
     """
 
     prefixes: tuple[str, str] = ("", "")
@@ -187,16 +184,15 @@ def site(url: str) -> str:
 
 
 def named_site(host: str) -> str:
-    """Return a host, with or without port, in the form that `site` returns. Return an invalid host unchanged."""
+    """Return a host, with or without port, in the form that `site` returns; an invalid host unchanged."""
     return site(f"{'https' if host.endswith(':443') else 'http'}://{host}") or host
 
 
 def shape(a: str, b: str) -> Shape | None:
     """Return the correspondence of two URLs by the longest common end of their paths; None if there is none.
 
-    The paths must share at least one whole segment, not counting the extension of the file, and the queries must be
-    equal, as must the routes. The hosts do not matter. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have
-    corresponding paths.
+    The ends must share at least one whole segment, apart from the ending of the file. Queries and routes must be equal.
+    The hosts do not matter. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have corresponding paths.
     """
     ours, theirs = parts_of(a), parts_of(b)
     if not ours or not theirs or ours[3:] != theirs[3:]:
@@ -233,7 +229,7 @@ def place(url: str, shape: Shape) -> Place | None:
 
 @lru_cache(maxsize=1024)  # as for `canonical_url`
 def parts_of(url: str) -> SplitResult | None:
-    """Return the parts of a page's canonical URL; None if the URL is invalid, too long, or not HTTP."""
+    """Return the parts of the canonical form of `url`; None if it is invalid, too long, or not HTTP."""
     if len(url) > MAX_URL or not url.startswith(("http://", "https://")):
         return None
     canonical = canonical_url(url)
@@ -248,7 +244,7 @@ def parts_of(url: str) -> SplitResult | None:
 
 
 def _rest(url: str, shape: Shape) -> tuple[SplitResult, str] | None:
-    """Return the parts of a URL on the first host, and its path without prefix and, if the endings differ, ending."""
+    """Return the parts of a URL on the first host, and its path without the prefix and the ending of the shape."""
     parts, prefix = parts_of(url), shape.prefixes[0]
     if not parts or not parts.path.startswith(f"{prefix}/"):
         return None
