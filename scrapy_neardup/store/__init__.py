@@ -76,6 +76,6 @@ def server_module(address: str) -> ModuleType:
 
 
 def compact(address: str) -> None:
-    """Give unused space of a file back to the system. Other processes may use the store meanwhile."""
+    """Give unused space of a store's file back to the system. Other processes may use the store meanwhile."""
     if not is_server(address):
         compact_file(address)

@@ -81,8 +81,8 @@ class Found:
 class Backend(Protocol):
     """Storage and lookup of rows. Use a back end in one thread at a time.
 
-    A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns. The methods
-    with a body or only a docstring here serve a store that no other process uses.
+    A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns. The default
+    bodies are for a store that no other process uses.
     """
 
     name: str
@@ -90,13 +90,13 @@ class Backend(Protocol):
     is_remote: bool = False
     """True if the back end is a server. Other processes see this process's pending documents only on a server."""
     version: int = 0
-    """Changes when `news` has read all that others wrote. On a server, rows may change at any time."""
+    """Changes when `news` has read what others wrote. Always 0 on a server, where rows may change at any time."""
 
     def get(self, keys: Iterable[Key]) -> list[Row]:
         """Return the rows that exist under these keys, in any order."""
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
-        """Yield all rows of a kind, including unwritten rows; of documents and host news, also those of one run.
+        """Yield all rows of a kind, unwritten ones too. For documents and host news, `run` selects those of one run.
 
         Documents in a file or on a server are sorted by key. Visits may come twice while others are written.
         """
@@ -106,7 +106,7 @@ class Backend(Protocol):
     ) -> list[Found]:
         """Return one answer for each question, in order. The first one also has the rows with the keys `ahead`.
 
-        `entries` has, for each question, a document to hold or None. If no row has a key of the question, a server
+        `entries` has a document to hold, or None, for each question. If no row has a key of the question, a server
         holds the document as pending, even if the SimHash of a row is near. Once a document could not be held, later
         documents of the call are not held either. Local back ends ignore `entries`.
         """
@@ -120,7 +120,7 @@ class Backend(Protocol):
         """Return the number of rows of a kind: committed documents, or visits of URLs."""
 
     def writers(self) -> set[int]:
-        """Return the codes of the runs that have documents, without those that are not yet written."""
+        """Return the codes of the runs of all written documents."""
         return set()
 
     def count(self, key: int) -> int:
@@ -166,7 +166,7 @@ class Backend(Protocol):
         return
 
     def meet(self) -> None:
-        """From now on, find pending documents of the other back ends in this thread that meet, in the same file."""
+        """From now on, also find pending documents of other back ends that meet, for the same file and thread."""
         return
 
     def describe(self) -> dict[str, object]:
@@ -191,7 +191,7 @@ class Lookup:
         """The indexes in RAM, by name of the detector."""
 
     def question(self, signature: Signature) -> Question:
-        """Return the lookup of documents that resemble this one, for the back end."""
+        """Return the question to the back end that finds documents like this one."""
         keys = signature.index_keys
         if self.own:  # their keys are not looked up
             keys = array("Q", chain.from_iterable(signature.keys.get(name, ()) for name in self._newest))

@@ -77,7 +77,7 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
 
 @contextmanager
 def store_errors(path: str, what: str) -> Iterator[None]:
-    """Convert SQLite's errors in a `with` block to StoreError with advice. `what` can't be done, such as "opened"."""
+    """Convert SQLite's errors in a `with` block to StoreError with advice: the store can't be `what` ("opened")."""
     try:
         yield
     except ERRORS as error:
@@ -85,7 +85,7 @@ def store_errors(path: str, what: str) -> Iterator[None]:
 
 
 def failure(path: str, what: str, error: Exception) -> StoreError:
-    """Return the error with advice for one of `ERRORS`. `what` can't be done, such as "opened"."""
+    """Return a StoreError with advice for one of `ERRORS`: the store can't be `what`, such as "opened"."""
     why = " ".join(str(error).split())
     if "not a database" in why:
         return StoreError(f"store {path!r} {_NO_STORE}")
@@ -208,8 +208,8 @@ class Writer:
       statement, which only raises if it fails, and all waits check that the thread is alive.
     - The error of a statement is raised only at the next one, and statements queued behind the failed one are executed.
       So a thread of its own waits for each statement before it sends the next. The crawl does not wait.
-    - It sets `synchronous=OFF`, and its `timeout` is not the lock timeout. Both are set here on its connection.
-    - It logs each error several times. Here the log is off, and the caller gets the error once.
+    - sqlitedict sets `synchronous=OFF`, and has no option for the lock timeout. Both are set here on its connection.
+    - It logs each error several times. Here its log is off, and the caller gets the error once.
     """
 
     def __init__(self, path: str, table: str) -> None:
@@ -261,7 +261,7 @@ class Writer:
         yield from _for_some(f"INSERT {into}", [row for key, row in rows.items() if not changes[key][1]], update)
 
     def check_file(self) -> None:
-        """Raise StoreError if the file was deleted or replaced, since what is written is in the old file then."""
+        """Raise StoreError if the file was deleted or replaced, since rows then go to the old file."""
         with suppress(OSError):
             if os.path.samestat(os.stat(self._path), self._file):
                 return

@@ -68,9 +68,9 @@ class MemoryBackend(Backend):
         return answers
 
     def _found(self, question: Question, places: Places, times: int = 1) -> Found:
-        """Return the existing rows at these places, which are `times` as many as the question asks for.
+        """Return the existing rows at `places`, which were found for `times` the maximum numbers of the question.
 
-        While deleted rows displace others, ask for more, however many deleted rows there are.
+        If deleted rows took the places of others, ask again for more.
         """
         if not places.keys and not places.near:
             return Found()
@@ -131,7 +131,7 @@ class SqliteBackend(MemoryBackend):
 
     index: StoredIndex
     _meeting: ClassVar[WeakSet[SqliteBackend]] = WeakSet()
-    """The back ends of this process that find each other's pending documents. Crawlers have no place to share."""
+    """The back ends that find each other's pending documents. Crawlers of one process share nothing but the class."""
 
     def __init__(self, path: str, *, namespace: str = "", writes: bool = True) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class SqliteBackend(MemoryBackend):
         self._db = open_database(self.name, self._table, writes=writes)
         self._known = 0
         self._own: deque[tuple[int, int]] = deque()
-        """The first and last numbers of rows that this process wrote, above those of rows that it has not read."""
+        """Ranges of rows that this process wrote, as first and last number, which `_read_news` has not reached."""
         self._waiting: dict[Key, bool] = {}
         """The keys of the rows to write next, and whether each gets a new number, so that others read it as new."""
         self._writing: tuple[Future[int], Changes] | None = None
@@ -194,7 +194,7 @@ class SqliteBackend(MemoryBackend):
     def unread(self, questions: Sequence[Question]) -> list[Found]:
         """Return the documents that another back end may not have read yet: pending and new ones.
 
-        A new document counts as pending until it is in the file, so that no link to it gets there first.
+        A new document counts as pending until it is in the file, so that no visit that names it gets there first.
         """
         answers = super().find(questions)
         found = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
@@ -286,7 +286,7 @@ class SqliteBackend(MemoryBackend):
                 self._rows.pop(key, None)
 
     def _lacks_number(self, place: int) -> bool:
-        """Return whether a row is still to get its number."""
+        """Return whether a row has no number yet, or will get a new one."""
         writing = self._writing[1].get(place) if self._writing else None
         return place in self._pending or self._waiting.get(place, False) or bool(writing and writing[1])
 
@@ -303,9 +303,9 @@ class SqliteBackend(MemoryBackend):
         return rows, more
 
     def _read_news(self) -> tuple[list[Row], bool]:
-        """Read and index new rows of other processes up to the next ones of this process, at most `AT_ONCE`.
+        """Read and index at most `AT_ONCE` new rows of other processes, up to the next row of this process.
 
-        Return them, and whether more remain. Those behind a row of the running write are read when it has ended.
+        Return them, and whether more remain. Rows behind one of the running write are read when that write has ended.
         """
         first, last = self._own[0] if self._own else (END, 0)
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'

@@ -115,12 +115,11 @@ class Run:
 
 @dataclass
 class HostNews:
-    """The record of a `host` row: new evidence on mirrors; new hosts, each with the time of its first page; and facts,
-    each with its host, its hashed name, and whether it is a counter."""
+    """The record of a `host` row: what a run has learned about hosts since its last such row."""
 
     trials: list[Trial] = field(default_factory=list)
-    met: dict[str, float] = field(default_factory=dict)
-    counters: list[tuple[str, int, bool]] = field(default_factory=list)
+    met: dict[str, float] = field(default_factory=dict)  # the time of the first page of each new host
+    counters: list[tuple[str, int, bool]] = field(default_factory=list)  # host, hashed name of a fact, is it one
 
 
 Record: TypeAlias = Signature | Visit | Run | HostNews | Mapping[str, Any]
@@ -150,7 +149,7 @@ def kind_of(key: Key) -> str:
 
 
 def name_of(key: Key) -> Key:
-    """Return a key without its kind: an integer as it is."""
+    """Return a key without its kind; an integer as it is."""
     return key if isinstance(key, int) else key.partition("/")[2]
 
 
@@ -171,7 +170,7 @@ def is_key(key: object) -> bool:
 
 
 def bounds(kind: str, run: str = "") -> tuple[Key, Key]:
-    """Return a key before, and one behind, all rows of a kind, or those of documents or host news of a run.
+    """Return a key before and one behind all rows of a kind or, for documents and host news, the rows of a run.
 
     In SQLite, integers come before text.
     """
@@ -190,7 +189,7 @@ def code(run: str) -> int:
 
 
 def id_of(code: int, number: int) -> int:
-    """Return the id of the row with a number, from 1 on, in the run with a code."""
+    """Return the id of the row with a number, from 1 on, in the run with a code. Raise ValueError if it is too high."""
     if number >= _ROWS:
         raise ValueError(f"the run with the code {code:08x} has too many rows")
     return code << 32 | number
@@ -215,7 +214,7 @@ def id_in(key: Key) -> int:
 
 
 def origin(key: Key, record: Record) -> int:
-    """Return the id of a document, of the state of a visit, or of host news."""
+    """Return the id with the code of the run that wrote a document, host news, or the state of a visit."""
     return record.at if isinstance(record, Visit) else id_in(key)
 
 
@@ -227,8 +226,8 @@ def index_key(kind: str, name: str | int) -> int:
     """Return the key that finds rows by something else than a fingerprint.
 
     `page` finds the items of a page with several, by its canonical URL; `host` the samples of a host; `run` the visits
-    whose state a run saw first, by its code; `mirrors` the copies of a document by its id; `links` its visits that are
-    no copies, of other URLs than its own.
+    whose state a run saw first, by its code; `mirrors` the visits that are copies of a document, by its id; `links` its
+    other visits, except that of its own URL.
     """
     return spread((hash_text(name) if isinstance(name, str) else name) ^ salt(kind))
 

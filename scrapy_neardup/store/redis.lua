@@ -1,7 +1,7 @@
 -- Everything that a server does for a store, as one atomic script.
 -- KEYS[1]: the prefix of all keys. ARGV[1], in MessagePack: operations that write, and requests, each with its name and
 -- arguments; the codes of the runs that the caller holds, its id, the number of this call, and that of the last call
--- that it knows to have written. Calls are numbered so that one that arrives late is refused, and lost data are noticed.
+-- that it knows to have written. Due to the numbers, a call that arrives late is refused, and lost data are noticed.
 -- Returns nothing if another process holds a run, or if data were lost. Otherwise: the error of an operation that can
 -- never succeed, the error that ended the operations, the answers to requests, and 1 if the call counts as written.
 local call, concat, reply = redis.call, table.concat, redis.error_reply
@@ -47,9 +47,9 @@ local function attempt(work, ...)
   damage = reply(text)
 end
 
--- Lists of the index. 6 bytes of a key name the list of its places, oldest first; the 3 bytes of a block of a SimHash
--- that of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small hash.
--- If the field is '', the list is a string too.
+-- Lists of the index. The first 6 bytes of a key name the list of its places, oldest first. The 3 bytes of a block name
+-- a list of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small hash.
+-- If the field is '', the list is a string.
 local function is_of_key(name) return #name == NAME end
 
 local function string_of(name) return (is_of_key(name) and of_keys or of_blocks) .. name end
@@ -94,7 +94,7 @@ local function cut(name, entry)
   cuts[name][#cuts[name] + 1] = entry
 end
 
--- Removes from a list the entries that are to be removed. It is fast if they come in the order of the list.
+-- Removes from a list the entries that were cut. It is fast if they come in the order of the list.
 local function settle(name)
   local list, gone, kept, from = read(name), cuts[name], {}, 1
   cuts[name] = nil
@@ -200,8 +200,8 @@ local function newest(hits, n, name, most, own)
   return sub(list, -PLACE)
 end
 
--- Returns the Hamming distance between the SimHash of an entry and given bytes, or more than `most` if it is more. The
--- byte `first`, counted from 0 and from the beginning again, is the first behind the block that is known to be equal.
+-- Returns the Hamming distance between the SimHash of an entry and given bytes, or a number above `most` if it is more.
+-- It begins with the byte `first`, behind the block in which few bits differ, and ends with that block.
 local function distance(list, entry, bytes, most, first)
   local sum = 0
   for n = first, first + 7 do

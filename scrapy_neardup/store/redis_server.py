@@ -44,7 +44,7 @@ BATCH = 100  # operations in one call of the script
 REMEMBERED = 10_000  # rows to write again if the server loses them, about 10 MB
 MOST = 100_000  # the maximum number of queued operations
 Operation = Sequence[Any]
-"""The name and the arguments of an operation or a request of the script. An operation's first one is a place."""
+"""The name and the arguments of an operation or a request of the script. An operation's first argument is a place."""
 
 ERRORS = (OSError, exceptions.RedisError, exceptions.RedisClusterException)
 _AGAIN = (  # a new connection finds the right server
@@ -134,7 +134,7 @@ class Server:
         self.runs: set[bytes] = set()
         """The codes of the runs that this process holds."""
         self.held: dict[bytes, Operation] = {}
-        """The operations that hold the pending documents of this process, and the last ones on runs, by place."""
+        """By place: what holds a pending document of this process, and the last operation on a run or on schemes."""
         self._queue: list[Operation] = []
         self._kept = OrderedDict[bytes, Operation]()  # the last operations on other rows
         self._refused: Exception | None = None  # the error of the last attempt to send the queue
@@ -162,7 +162,7 @@ class Server:
             self.remember(operation)
 
     def remember(self, operation: Operation) -> None:
-        """Remember an operation as the last one on its row, to repeat it if the server loses the row."""
+        """Remember the last operation on a row, to repeat it if the server loses the row. Forget a dropped row."""
         name, row, *_ = operation
         self.held.pop(row, None)
         self._kept.pop(row, None)
@@ -197,7 +197,7 @@ class Server:
             raise self._away.with_traceback(None)
 
     def _tried(self, requests: Sequence[Operation], check: Callable[[], object] = lambda: None) -> list[Any]:
-        """Send requests, after a loss of the connection once more. Mark the server as down or up."""
+        """Send requests, once more if the connection was lost. Mark the server as down or up."""
         check()
         with self._lock:
             check()  # again, since the thread may have found that the server is down
@@ -232,7 +232,7 @@ class Server:
                 return list(answers)
 
     def _exchanged(self, batch: Sequence[Operation], requests: Sequence[Operation], codes: Sequence[bytes]) -> Any:
-        """Execute the script, if the leases of the runs with these codes are as this process left them."""
+        """Execute the script. Return None if a lease of the runs with these codes is not as this process left it."""
         self._number += 1
         given = [batch, requests, codes, self._id, self._number, self._written]
         told = self._script([self.root], [msgpack.packb(given, use_bin_type=False)])

@@ -42,7 +42,7 @@ class Session:
         self.made: dict[str, Any] = {}
         """The record of the store: its format, and the schemes of all detectors so far."""
         self.erasures = 0
-        """The number of times that rows of a run were forgotten, as far as known, while the store is open."""
+        """The number of times that rows of a run were forgotten since the store was opened, as far as known."""
         self.sealed = 0
         """The highest row number of the run when this process opened it."""
         self._backend = backend
@@ -52,9 +52,9 @@ class Session:
         self._missed: Counter[str] = Counter()
 
     def begin(self, run: str | None, writer: str) -> list[Run]:
-        """Open the run `run`, a new one if it is "", or none if it is None. Lock all dead runs, and return them.
+        """Open the run `run`, a new run for "", or none for None. Lock all dead runs, and return them.
 
-        A resumed run that had died is one of them.
+        If the resumed run had died, it is one of them.
         """
         writers = self._backend.writers()  # first, since a run has a record before it has documents
         self.update_runs(self._backend.scan(RUN))
@@ -97,9 +97,9 @@ class Session:
         return [name for name in self._open if name != self.run]
 
     def overdue(self) -> list[Run]:
-        """If the next check is due, take the locks of the runs that are dead, and return their records.
+        """If the next check is due, lock the runs that are dead, and return their records.
 
-        A process that lost its connection has time to reconnect: it takes `LOOKS` checks in a row that do not find it.
+        A run is dead after `LOOKS` checks in a row without a living process: so a process has time to reconnect.
         """
         if time.monotonic() < self._look_at:
             return []
@@ -133,7 +133,7 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """Store new schemes, if `writes`. Raise StoreError if one differs from that in the store."""
+        """Add schemes to the record of the store if `writes`. Raise StoreError if one differs from a stored one."""
         before: Any = next(map(self.load, self._backend.get([MADE])), None)
         if before is None and self.runs:
             raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
@@ -197,7 +197,7 @@ class Session:
         return records.id_of(self._code, self._last)
 
     def end(self, ended: Run, last: int) -> None:
-        """Write the record of a dead run with rows up to `last`, which has ended. This process's run stays open."""
+        """Write `ended`, the record of a dead run with rows up to `last`. The run of this process stays open."""
         if ended.id == self.run:
             ended, self._last = replace(ended, closed=None), max(self._last, last)
             self.sealed = self._last
@@ -205,7 +205,7 @@ class Session:
 
 
 def end(store: Store, runs: list[Run], *, keeps: bool) -> None:
-    """End dead runs, whose locks this process holds, and release these locks, except that of its own run."""
+    """End locked dead runs; unless `keeps`, forget their documents. Release the locks, except of this process's run."""
     try:
         for run in runs:
             last, outcome = _last(store, run), "are kept"
@@ -314,7 +314,7 @@ def _counted(store: Store, name: str) -> Forgotten:
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> int:
-    """Undo what a run wrote with numbers above `after`. Return the number of documents."""
+    """Undo what a run wrote with numbers above `after`. Return the number of erased documents."""
     for key, visit in store.urls.of_run(run, after):
         store.urls.undo(key, visit)
     count = 0

@@ -113,7 +113,7 @@ class Store:
     # Claims
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
-        """Prefetch the lookups of documents that are claimed next, in one round trip. Discard earlier ones."""
+        """Prefetch the lookups of documents to be claimed next, in one round trip. Discard unused earlier ones."""
         for signature, found in self._foreseen.items():
             if found.is_held:
                 self.backend.release(self.entry(signature))
@@ -134,7 +134,7 @@ class Store:
         return {signatures[place]: asked[place] for place in apart}
 
     def intend(self, signature: Signature) -> None:
-        """Set the document that is to be held. A server holds it during its lookup if none of its keys is known."""
+        """Set the document to hold. A server holds it during its lookup if no row has one of its keys."""
         self._intended, self._seen = signature, b""
 
     def find(self, signature: Signature) -> Iterable[tuple[str, Signature]]:
@@ -161,7 +161,7 @@ class Store:
         return found
 
     def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
-        """Yield the candidates among rows: for a mere look, none that are pending elsewhere on a server."""
+        """Yield the candidates among the rows found. On a server, only an intended document gets pending ones."""
         is_look = self.is_remote and signature is not self._intended
         rows = {row.key: row for row in chain(found.near, *found.rows.values())}
         # A damaged index may lead to any row.
@@ -184,8 +184,7 @@ class Store:
         return sorted((each for each in documents if not self._is_gone(each)), key=_moment)
 
     def add(self, signature: Signature) -> bool:
-        """Hold a document as pending. Return False if newer candidates of an intended one may exist, so that its lookup
-        must be repeated first."""
+        """Hold a document as pending. Return False if newer candidates may exist: then repeat its lookup first."""
         if signature not in self.pending:
             entry = self.entry(signature)
             if not self.backend.hold(entry, self._seen if signature is self._intended else b""):
@@ -209,7 +208,7 @@ class Store:
             self.withdraw(signature)
 
     def is_pending(self, signature: Signature) -> bool:
-        """Return whether a lookup found this document pending elsewhere. If that process is dead, release it."""
+        """Return whether the last lookup found this document pending elsewhere. If its run is dead, release it."""
         if signature not in self._elsewhere:
             return False
         self._elsewhere.discard(signature)
@@ -362,7 +361,7 @@ class Store:
         return False
 
     def is_new(self, signature: Signature) -> bool:
-        """Return whether this run added a document, since it was opened."""
+        """Return whether this run added a document since this process opened the run."""
         return self.session.is_own(signature.id) and records.number_of(signature.id) > self.session.sealed
 
     def run_of(self, signature: Signature) -> str:
@@ -377,7 +376,7 @@ class Store:
         return {"store": self.backend.name, **self.backend.describe(), **counts}
 
     def __len__(self) -> int:
-        """Return the number of held documents."""
+        """Return the number of held documents, with those that are pending in this process."""
         return self.backend.size(DOCUMENT) + len(self.pending)
 
     # Writing, and other processes
@@ -385,7 +384,7 @@ class Store:
     def _flush_in_time(self) -> None:
         """Flush the buffer if it is large or old. Ignore errors, since the next flush retries.
 
-        On a server, a batch may end first, since its visits would be read again, one by one.
+        On a server, wait for the end of a batch, since its prefetched visits would be read again, one by one.
         """
         self._unwritten += 1
         soon = BATCH_SECONDS if self.is_remote and self._foreseen else SHARED_SECONDS
@@ -405,7 +404,7 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Read a batch of new rows of other processes. Return whether more remain. Rows after a damaged one count."""
+        """Read a batch of new rows of other processes. Return whether more remain. Raise an error of a row at the end."""
         before = self.backend.version
         rows, more = self.backend.news(documents=bool(self.lookup.own))
         if rows or more or self.is_remote or self.backend.version != before:
@@ -430,9 +429,9 @@ class Store:
             pass
 
     def hears_of_erasures(self) -> bool:
-        """Return whether other processes have meanwhile forgotten documents of a run, which made a form of others.
+        """Return whether others have forgotten documents of a run since the lookup. These may have shown a false form.
 
-        A local store reads this before each lookup.
+        A local store learns this before each lookup.
         """
         before = self.session.erasures
         if self.is_remote and self.session.others_open():

@@ -1,8 +1,8 @@
 """The index of a table of a store, with its larger levels in files beside the store. It is only a cache of the rows.
 
 A file has one level, and its name tells of which rows. It is written aside, and renamed once it is whole. No file names
-another, and no process locks them, so several may make files of the same rows. Readers take those that cover the most
-rows, and build levels of the rows that none covers. Opening a hostile file runs no code.
+another, and no process locks files, so several processes may write the same rows to files. Readers take the files that
+cover the most rows, and build levels of the rows that no file covers. Opening a hostile file runs no code.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class StoredIndex(RowIndex):
             remove(file)
 
     def _level_of_rows(self, last: int) -> Level:
-        """Build a level of the rows after the levels, up to number `last` or of `STEP` rows."""
+        """Build a level of the rows after the last level: up to number `last`, but at most `STEP` rows."""
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number <= ? ORDER BY number LIMIT'
         stored = self._db.execute(f"{query} {STEP}", (self.last, last))
         rows = [(number, posted(key, value)) for number, key, value in stored]
@@ -127,7 +127,7 @@ class StoredIndex(RowIndex):
         return {file: (int(match[1]), int(match[2])) for file, match in names if match}
 
     def read(self, refuse: Callable[[Path, object], object]) -> list[FileLevel]:
-        """Return levels of adjacent rows from number 1 on, as many as there are.
+        """Return the levels in files that cover the rows from number 1 on without a gap.
 
         `refuse` is called with each file that is damaged or of another store, and the reason.
         """
@@ -146,9 +146,9 @@ class StoredIndex(RowIndex):
         return levels
 
     def _fits(self, level: Level) -> bool:
-        """Return whether a level is of rows of this table: it has had as many, and some of them are in the level.
+        """Return whether a level has rows of this table: the table has had as many, and the level has a sample of them.
 
-        A number is never given twice. Most of the rows that are looked up are among the last ones.
+        A number is never given twice. Most rows of the sample are among the last ones.
         """
         with suppress(sqlite3.OperationalError):  # no table has had a row
             made = self._db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (self._table,)).fetchone()

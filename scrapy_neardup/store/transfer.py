@@ -1,9 +1,9 @@
 """Export a store as JSON lines, and import lines into a store of any kind.
 
 Every line has a `type`. The first line has the type `store`, the `format`, the `schemes`, and the counts of `documents`
-and `urls`; the last one has the type `end`. Between them are the rows, of the type of their kind: `key` is their key
-without the kind, the other fields are those of the record (see `records`), bytes as `{"base64": …}`, and integers that
-other programs would round as `{"hex": …}`.
+and `urls`; the last one has the type `end`. Each line between them is a row. Its type is the kind of the row, its `key`
+the key without the kind. Its other fields are those of the record (see `records`), with bytes as `{"base64": …}`, and
+with integers that other programs would round as `{"hex": …}`.
 
 An import writes in chunks, which a running crawl sees as rows of another process. If it is killed, the chunks written
 so far stay. Importing the same lines again changes nothing, since rows that the store has or has forgotten are skipped.
@@ -65,7 +65,7 @@ def line_of(key: Key, record: Record) -> Line:
 
 
 def _told(value: Any) -> Any:
-    """Return a value as JSON data that no program changes when it reads and writes them."""
+    """Return a value as JSON data that any program can read and write without loss."""
     if isinstance(value, bytes):
         return {"base64": b64encode(value).decode()}
     if isinstance(value, (list, tuple)):

@@ -76,7 +76,7 @@ class Survey:
         self._found[finding] = count + 1, first
 
     def add(self, key: Key, value: Any) -> bool:
-        """Add a row, or the exception that tells why it can't be read. Return whether it is whole.
+        """Add a row, or the exception that tells why it can't be read. Return whether the row is whole.
 
         The key is "" if it is unknown. Raise FormatError if the store is of another version.
         """

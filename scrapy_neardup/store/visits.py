@@ -3,8 +3,8 @@
 A visit is found by its URL, in any spelling. What no URL returned has a name instead: `copy` for a copy without URL,
 `item` for one of several items of a page, `delivery` for a document whose own URL does not tell when it was delivered.
 
-The row of a visit also has the state before the run that wrote it, which comes back if the run dies. A run that sees
-the same again, as the same spider, writes the time and leaves the rest, so that nothing is to be indexed.
+The row of a visit also has the state before the run that wrote it, which comes back if the run dies. If the same spider
+sees the same again, only the time is written, so nothing has to be indexed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Visits:
         self.copies: dict[int, int] = {}
         """A cache of the numbers of copies, by the id of the document."""
         self._known: dict[Key, Any] = {}
-        """A cache by key, of visits with their documents, or rows until they are asked for, and of documents."""
+        """A cache by key: visits with their documents (rows, until they are asked for), and documents."""
 
     # Reading
 
@@ -108,7 +108,7 @@ class Visits:
         return {row.key: row for row in rows if isinstance(row.key, int) and row.key < 0}
 
     def of_run(self, run: str, after: int = 0) -> Iterator[tuple[int, Visit]]:
-        """Yield the visits whose state a run saw first, after the row `after`, as they are stored, with their keys.
+        """Yield the stored visits, with their keys, whose state a run wrote with a number above `after`.
 
         Some come several times.
         """
@@ -158,9 +158,9 @@ class Visits:
     # Writing
 
     def record(self, visit: Visit | None, new: Entry | None = None) -> None:
-        """Write a visit in place of the one that its URL or name had, and a new document with its entry.
+        """Write a visit in place of the last one of its URL or name, and the entry of a new document with it.
 
-        If the visit before can't be read, write both anyway, and raise StoreError.
+        If the last visit can't be read, write both anyway, and raise StoreError.
         """
         others = [new] if new else []
         at = cast(int, new.key) if new else self._session.next_id()
