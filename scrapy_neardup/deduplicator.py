@@ -307,7 +307,7 @@ class Deduplicator:
         self._unlink([url for url, visit in known if visit and visit.is_copy], document.size)
 
     def _unlink(self, urls: Iterable[str], size: int) -> None:
-        """Record that URLs return several documents."""
+        """Record that URLs returned several documents, or content that is not held."""
         for url in urls:
             self.store.record(Visit(url, None, False, self._clock(), size))
 

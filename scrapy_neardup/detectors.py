@@ -88,7 +88,10 @@ class IMatch(_Standard):
     name = record.IMATCH
 
     def __init__(self, lexicon: Lexicon | str | PathLike[str] | None = None, randomized: int = 0) -> None:
-        """`lexicon`: one or a path; None for the built-in one. `randomized`: the number of randomized ones besides."""
+        """`lexicon` is a lexicon or its path; None for the built-in one.
+
+        `randomized` is the number of randomized lexicons to use besides it, from 0 to 64.
+        """
         _check_whole("randomized", randomized, 64)
         if not isinstance(lexicon, Lexicon):
             lexicon = Lexicon.load(lexicon) if lexicon else builtin()

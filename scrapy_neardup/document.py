@@ -106,7 +106,7 @@ class Document:
 
     @property
     def site(self) -> bytes:
-        """The host, by which records with equal facts differ; b"" without facts or a host."""
+        """The host, which is part of the identity of a record; b"" without facts or a host."""
         return home(self.url).encode(errors="surrogatepass") if self.facts and self.url else b""
 
     @cached_property

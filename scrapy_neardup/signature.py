@@ -75,7 +75,7 @@ class Visit:
     url: str
     """The URL as it was requested; "" for a visit with a name."""
     signature: Signature | None
-    """The document that the URL returned; None if it also returned content that is not held: it has to be fetched."""
+    """The document that the URL returned; None if it returned several, or content that is not held: it is fetched."""
     is_copy: bool
     """True if the URL repeats a document that another URL returned."""
     seen: float

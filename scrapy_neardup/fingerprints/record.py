@@ -30,7 +30,7 @@ from .hashes import MULTIPLIER, NO_TERMS, Hashes, Terms
 
 EXACT, IMATCH, SIMHASH, SHINGLE = "exact", "imatch", "simhash", "shingle"
 NAMES = (EXACT, IMATCH, SIMHASH, SHINGLE)
-"""The detectors whose fingerprints have a place of their own."""
+"""The detectors whose fingerprints have a place of their own in a record."""
 BANDS, ROWS = 12, 2  # half of the pairs with a resemblance of 0.24 share one of 12 keys, 99.9 % of those with 0.66
 MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts often have the same ones
 WORDS_A_TERM = 20  # distinct words for each term of the lexicon: with more, the lexicon is of another language
@@ -309,9 +309,9 @@ class Overlap(NamedTuple):
 
 
 def overlap(a: bytes, b: bytes, others: bytes = b"") -> Overlap:
-    """Compare the `codes` of two sketches, without codes that one of the joined `others` has in the same bin.
+    """Compare the `codes` of two sketches. Leave out codes that another sketch has in the same bin.
 
-    Raise ValueError unless each sketch has `BINS` codes.
+    `others` has the codes of the other sketches, joined. Raise ValueError unless each sketch has `BINS` codes.
     """
     if native.compiled:
         return Overlap(*native.compiled.overlap(a, b, others))

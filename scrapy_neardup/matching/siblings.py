@@ -76,7 +76,7 @@ class Page:
         self._bins: dict[tuple[str, int], npt.NDArray[np.intp]] = {}
 
     def beside(self, earlier: Signature) -> Pair:
-        """Return the pair of this page and an earlier one. The page does not refer to it: there is no cycle."""
+        """Return the pair of this page and an earlier one. It is not kept, so that no cycle of references arises."""
         return Pair(self, earlier)
 
     @cached_property

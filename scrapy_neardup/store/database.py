@@ -77,7 +77,7 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
 
 @contextmanager
 def store_errors(path: str, what: str) -> Iterator[None]:
-    """Convert SQLite's errors in a `with` block to StoreError with advice: the store can't be `what` ("opened")."""
+    """Convert SQLite's errors in a `with` block to StoreError with advice. `what` follows "can't be": "opened"."""
     try:
         yield
     except ERRORS as error:
@@ -85,7 +85,7 @@ def store_errors(path: str, what: str) -> Iterator[None]:
 
 
 def failure(path: str, what: str, error: Exception) -> StoreError:
-    """Return a StoreError with advice for one of `ERRORS`: the store can't be `what`, such as "opened"."""
+    """Return a StoreError with advice for one of `ERRORS`. `what` follows "can't be": "opened"."""
     why = " ".join(str(error).split())
     if "not a database" in why:
         return StoreError(f"store {path!r} {_NO_STORE}")

@@ -348,7 +348,7 @@ READERS = {DOCUMENT: _document, VISIT: _visit, HOST: _host, RUN: _run, META: lam
 def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict[str, Any]:
     """Return the record of a store with these schemes added. `stored` is its present record; None for a new store.
 
-    Raise FormatError if it has another format, ValueError if it is damaged, or has another scheme for one of the names.
+    Raise FormatError if it has another format, ValueError if it is damaged or has another scheme under the same name.
     """
     try:
         format = int(stored["format"]) if stored else FORMAT

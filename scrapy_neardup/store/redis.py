@@ -4,8 +4,8 @@ All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a c
 
 - `:document.CODE`: a hash of the documents of a run by place, which is 8 bytes: the code of the run (31 bits, after a
   bit that is 0) and the number of the document (32 bits).
-- `:visit` and `:name`: hashes of the visits of URLs, and of those with a name, by place: their hash, in which the first
-  bit is 1.
+- `:visit` and `:name`: hashes of the visits of URLs, and of the visits with a name, by place. This is the key of the
+  visit; its first bit is 1.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name. Their place is `key/KIND/NAME`, longer than 8 bytes.
 - `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
   the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key

@@ -404,7 +404,7 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Read a batch of new rows of other processes. Return whether more remain. Raise an error of a row at the end."""
+        """Read a batch of new rows of other processes. Return whether more remain. Raise errors of rows at the end."""
         before = self.backend.version
         rows, more = self.backend.news(documents=bool(self.lookup.own))
         if rows or more or self.is_remote or self.backend.version != before:

@@ -1,1 +1,1 @@
-"""Extract text from HTML, split it into tokens, load lexicons, and compare URLs. No Scrapy."""
+"""Extract text from HTML, split it into tokens, and compare titles and URLs. No Scrapy."""

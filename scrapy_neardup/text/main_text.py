@@ -330,7 +330,7 @@ def _sum(numbers: Sequence[int], places: Iterable[int]) -> int:
 
 
 def _weigh_more(left_out: Sequence[_LeftOut], prose: float) -> bool:
-    """Return whether elements together have more prose. Letters, which are cheaper to count, rule most of them out."""
+    """Return whether elements together have over `prose` letters of prose. Most have fewer letters of any kind."""
     return sum([each.letters for each in left_out]) > prose and sum([each.prose for each in left_out]) > prose
 
 
