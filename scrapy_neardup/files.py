@@ -84,7 +84,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """Yield the name of a temporary file to write, which replaces `path` on exit and is removed after an error.
 
     The file is synced to disk before it replaces `path`, since a store may rely on it after a power failure. Each
-    temporary name is unique. If `path` is a symbolic link, its target is replaced. Raise OSError if `path` can't be.
+    temporary name is unique. If `path` is a symbolic link, its target is replaced. Raise OSError if this fails.
     """
     _check_place(path)
     target = os.path.realpath(path)

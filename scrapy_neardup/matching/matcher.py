@@ -105,7 +105,7 @@ class Rule:
     ) -> bool:
         """Return whether one document repeats the other.
 
-        `same_text`: their normalized texts are equal. `same_record`: both have one URL, or are of one site with equal
+        `same_text`: their normalized texts are equal. `same_record`: both have one URL, or are of one host with equal
         facts. `repeated`: the original has copies already.
 
         A text of fewer than `min_tokens` tokens repeats only an equal text: of the same record or, with `short_text`

@@ -68,7 +68,7 @@ class MemoryBackend(Backend):
         return answers
 
     def _found(self, question: Question, places: Places, times: int = 1) -> Found:
-        """Return the existing rows at `places`, which were found for `times` the maximum numbers of the question.
+        """Return the existing rows at `places`, found by asking for `times` as many rows as the question wants.
 
         If deleted rows took the places of others, ask again for more.
         """

@@ -76,9 +76,9 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True)
 class Run:
-    """The stored record of a run, which is one opening of a store for writing. Its rows are numbered from 1.
+    """The stored record of a run: one opening of a store for writing or, if it was resumed, several.
 
-    Times are in seconds since the epoch.
+    Its rows are numbered from 1. Times are in seconds since the epoch.
     """
 
     id: str

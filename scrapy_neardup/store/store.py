@@ -161,7 +161,7 @@ class Store:
         return found
 
     def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
-        """Yield the candidates among the rows found. On a server, only an intended document gets pending ones."""
+        """Yield the candidates among the rows found. On a server, pending ones count only for a document to hold."""
         is_look = self.is_remote and signature is not self._intended
         rows = {row.key: row for row in chain(found.near, *found.rows.values())}
         # A damaged index may lead to any row.
