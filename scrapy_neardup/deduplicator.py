@@ -51,7 +51,7 @@ class Claim:
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
         self.rival = dedup.pending.get(match.signature) if match else None
-        """The claim of the original if it is pending in this process. If that is withdrawn, this claim is, too."""
+        """The claim of the original if it is pending in this process, else None. `commit` shares its outcome."""
         self.is_early = bool(self.rival or (match and dedup.store.is_pending(match.signature)))
         """True if the original was pending at the time of the claim, in this process or another."""
         self._observers: list[Callable[[], object]] = []
@@ -145,10 +145,10 @@ class Deduplicator:
     def from_config(
         cls, config: Config, *, run: str | None = "", writer: str = "", clock: Callable[[], float] = time.time
     ) -> Deduplicator:
-        """Open the store of a configuration. To write, also forget what no URL has returned within NEARDUP_TTL.
+        """Open the store of a configuration.
 
-        `run` is the id of a run to resume, "" for a new run, or None to open the store only for reading. `writer` names
-        the spider or command that opens it.
+        `run` is the id of a run to resume, "" for a new run, or None to open the store only for reading. Unless it is
+        None, forget the documents that no URL has returned within NEARDUP_TTL. `writer` names the spider or command.
         """
         # First, so that a bad setting opens no store.
         detectors, reviews = build_detectors(config), Reviews(config)
