@@ -263,7 +263,7 @@ class JsonArray(Feed):
 
 
 class Csv(Feed):
-    """A table whose first row names the columns. The delimiter is the most frequent of `,;|` and tab in that row."""
+    """A table with column names in its first row. The most frequent of `,;|` and tab there delimits (.tsv: tab)."""
 
     name, unit = "CSV", "line"
     endings = (".csv", ".tsv")

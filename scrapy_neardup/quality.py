@@ -67,7 +67,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """Documents, and the labels of pairs that were judged. The documents of all other pairs are different."""
+    """Documents, and the labels of pairs that were judged. All other pairs count as different."""
 
     name: str
     rows: Mapping[Any, dict[str, Any]]

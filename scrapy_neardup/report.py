@@ -113,7 +113,7 @@ class _Item(NamedTuple):
     id: int
     name: str
     seen: float
-    """The time of its last delivery before the run."""
+    """The time of the item's last delivery before the run."""
 
 
 class _Visits:
@@ -121,7 +121,7 @@ class _Visits:
 
     def __init__(self, store: Store, run: Run) -> None:
         self.changed: list[Visit] = []
-        """The URLs that the run saw for the first time, or with another document than before."""
+        """The visits of URLs that the run saw for the first time, or with another document than before."""
         self.delivered: set[int] = set()
         """The ids of the documents that any URL returned since the run began."""
         self.kept: set[int] = set()
@@ -172,7 +172,7 @@ class _Visits:
             self.earlier[id] = max(visit, self.earlier.get(id, visit), key=attrgetter("seen"))
 
     def _is_listed(self, document: Signature) -> bool:
-        """Return whether a document is of an item with its own URL that another page gave."""
+        """Return whether a document belongs to an item that a list page gave, and that has its own URL."""
         own = self._store.resolve(document.url) if document.url else None
         return own is not None and not own.firm and own.signature is document
 
@@ -288,7 +288,7 @@ def link(url: str) -> str:
 
 
 def table(caption: str, names: str, numbers: str, rows: Iterable[Sequence[str]]) -> str:
-    """Return an HTML table. Column heads are `names`, then `numbers`, each separated by commas. Cells must be HTML."""
+    """Return an HTML table. `names` and `numbers` are its column heads, separated by commas. Cells must be HTML."""
     columns = [(name, "") for name in names.split(", ")] + [(name, ' class="number"') for name in numbers.split(", ")]
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in columns)
     lines = ("".join(f"<td{kind}>{cell}</td>" for cell, (_, kind) in zip(row, columns, strict=True)) for row in rows)

@@ -40,7 +40,7 @@ class ListSpider(scrapy.Spider):
     """Requests the URLs that the test lists, and yields an item for each page.
 
     `spec`: `urls`, and optionally `kind` (of item), `with_url`, `item_url`, `field` (text, html or body), `start`
-    (request them as start requests), `together`, `meta`, `method`, `body`, `headers`, `errback`, `attributes`.
+    (request them as start requests), `meta`, `method`, `body`, `headers`, `errback`, `attributes`.
     """
 
     name = "list"

@@ -192,7 +192,7 @@ def answer(opts: argparse.Namespace, result: object, lines: Iterable[str] = (), 
 
 
 def fields(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each name with its value. If that is a mapping or a list, yield its contents indented below."""
+    """Yield a line for each name and value. The contents of a value that is a mapping or list are indented below."""
     for name, value in result.items():
         if isinstance(value, (Mapping, list)):
             yield name

@@ -113,7 +113,7 @@ class Job:
     dropped: int = 0
     nowhere: int = 0  # rows with facts, but without a URL that has a host
     ids: dict[int, Any] = field(default_factory=dict)
-    """Row ids of kept rows, by the id of the document. A new document is in it only if the report needs its row id."""
+    """Row ids of kept rows, by the id of the document. New documents are left out unless the report needs them."""
 
     def take(self, rows: Sequence[Row], made: Signed) -> None:
         """Decide on a batch of rows."""
@@ -146,7 +146,7 @@ class Job:
         return False
 
     def outcome(self) -> dict[str, int]:
-        """Return the numbers of rows. `summary` relies on their order."""
+        """Return the numbers of rows by name. `summary` relies on their order."""
         return {
             "rows": self.rows,
             "kept": self.rows - self.dropped,
@@ -168,7 +168,7 @@ class Job:
         """Return whether a row that repeats a held document is dropped.
 
         With NEARDUP_REVISIT = "keep", a revisit is dropped only if an earlier row of these feeds has the document.
-        Without it, a revisit is dropped unless its URL last returned another document, as in a crawl.
+        Otherwise, a revisit is dropped unless its URL last returned another document, as in a crawl.
         """
         if claim.verdict.status != "revisit":
             return True

@@ -73,7 +73,7 @@ def run_doctor(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _needs(extra: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the name and the version of each package that this one or an extra needs. A bad version is marked."""
+    """Yield each package that this one or an extra needs, and its version. If that does not fit, add the needed one."""
     for wanted in map(Requirement, requires(US) or ()):
         if wanted.marker.evaluate({"extra": extra}) if wanted.marker and extra else not (wanted.marker or extra):
             try:

@@ -46,8 +46,8 @@ def run_evaluate(opts: argparse.Namespace, settings: BaseSettings) -> None:
       scrapy neardup lab evaluate news laws --detectors simhash,shingle
 
     A folder has the documents in docs.jsonl, {"id": …, "text": …}, and judged pairs in pairs.jsonl, {"a": id, "b": id,
-    "label": …}, as `scrapy neardup judge` writes them. "dup" is the label of duplicates. "partial" and "rewrite" do not
-    count. For the lenient F1, "template" does not count either. For the hard F1, "rewrite" is a duplicate too.
+    "label": …}, as `scrapy neardup judge` writes them. "dup" is the label of duplicates. Pairs labelled "partial" or
+    "rewrite" do not count. The lenient F1 does not count "template" either. The hard F1 takes "rewrite" as a duplicate.
     """
     configs = _contestants(Config.from_settings(settings), opts.detectors)
     for contestant in configs:
@@ -77,7 +77,7 @@ def _table(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _contestants(config: Config, chosen: Any) -> list[Config]:
-    """Return a configuration for each detector, and then one for the chosen ones together."""
+    """Return a configuration for each detector, then one with all chosen ones, or all of the settings."""
     together = config if chosen in (None, ALL) else replace(config, detectors=chosen)
     known = BUILTIN_DETECTORS if chosen else DEFAULT_DETECTORS
     parts = [*(known if together is config else ()), *together.detectors]  # some may be dictionaries, so no set

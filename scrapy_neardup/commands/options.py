@@ -79,9 +79,9 @@ def add_store(parser: argparse.ArgumentParser, default: str = "NEARDUP_STORE of 
 
 
 def with_store(opts: argparse.Namespace, settings: BaseSettings, *, exists: bool = True) -> Config:
-    """Return the settings with the address of the store: of --store, NEARDUP_STORE or the project's default store.
+    """Return the settings with the address of the store, which is --store, NEARDUP_STORE or the project's default.
 
-    `exists`: the store must exist. Raise StoreError if it does not, or if no store is named. Raise ConfigError.
+    Raise ConfigError for a bad setting. Raise StoreError if there is no address or, if `exists`, no store at it.
     """
     config = Config.from_settings(settings)
     if "{spider}" in config.namespace:

@@ -33,7 +33,7 @@ MOST = 10_000  # the maximum of remembered listings, of directories, and of pair
 def limit_of(crawler: Crawler, name: str) -> tuple[NearDup, int]:
     """Return the plugin's state in a crawl, and the value of a setting that is a limit.
 
-    Raise NotConfigured if the limit is below 1, and in an audit, since that stops nothing.
+    Raise NotConfigured if the limit is below 1, or in an audit, since an audit stops nothing.
     """
     if (limit := crawler.settings.getint(name)) < 1:
         raise NotConfigured(f"{name} is not a number above 0")

@@ -35,7 +35,7 @@ class InvertedIndex(ABC, Generic[V, T]):
         """Return whether two documents are similar, given their decoded fingerprints."""
 
     def holders(self, feature: Hashable) -> Collection[int]:
-        """Return the documents that have a feature, as the numbers that they have in this index."""
+        """Return the numbers, in this index, of the documents that have a feature."""
         return self._holders.get(feature, ())
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:

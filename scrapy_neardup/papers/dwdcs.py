@@ -308,9 +308,9 @@ class ConceptIndex(InvertedIndex[Vector, T]):
     def sought(self, decoded: Vector) -> Iterator[int]:
         """Yield the rarest concepts.
 
-        The paper, in step 3, looks up the first n dimensions by rank. This index looks up the rarest concepts. If a
-        document has none of them, its cosine is at most the length of the rest of the vector, divided by the length of
-        the whole vector. When this bound falls to the least cosine, no more lookups are needed.
+        The paper, in step 3, looks up the first n dimensions by rank. If a document has none of the concepts that were
+        yielded, its cosine is at most the length of the rest of the vector, divided by the length of the whole vector.
+        When this bound falls to the least cosine, no more lookups are needed.
         """
         rest = _dot(decoded, decoded)
         enough = self._least_cosine**2 * rest * (1 - 1e-9)

@@ -134,8 +134,8 @@ def highest(scores: Floats, count: int) -> Integers:
 def unit_vectors(found: Occurrences, weights: Floats, documents: Integers, terms: Integers | None = None) -> Floats:
     """Return the weights of terms in documents, scaled to length 1; shape (documents, terms).
 
-    Both are ascending numbers. `terms`: None for all terms that these documents have. A document without such terms has
-    only zeros. Equations 9 to 11.
+    `documents` and `terms` are ascending numbers. None stands for all terms of these documents. A document without any
+    of the terms has only zeros. Equations 9 to 11.
     """
     kept = np.isin(found.documents, documents)
     terms = np.unique(found.terms[kept]) if terms is None else terms

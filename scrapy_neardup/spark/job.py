@@ -222,7 +222,7 @@ class Worker:
     id_field: str | None
 
     def sign(self, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """Yield the columns `RECORDS` of each row that is a document. Raise FileError for a row that can't be read."""
+        """Yield the columns `RECORDS` of each row with a document. Raise FileError for a row that can't be read."""
         for batch in self._signed(rows, Signer(self.config, build_detectors(self.config))):
             for row, document, record in batch:
                 row.id(self.id_field, self.config.url_field)
