@@ -1,12 +1,12 @@
-"""Precision, recall and F1 of online decisions on labelled sets: ours, each detector alone, and peers, in one run.
+"""Measure precision, recall and F1 on labelled sets: of the defaults, of each detector alone, and of other packages.
 
     python bench/accuracy.py DIR… [--text-dedup PYTHON]
 
-DIR holds docs.jsonl (id, text) and pairs.jsonl (a, b, label). Strict, lenient and hard are explained by `scrapy
-neardup lab evaluate --help`, whose figures for our own detectors these are. Documents come in file order; a peer puts
-a document to the first one that its index returns, and else into the index (text-dedup, which takes the file as a
-whole, joins all that share a band); all pairs of a cluster are predicted. `raw` means that what a detector proposes is
-taken without verification. Peers that are not installed are passed over (`pip install -r bench/peers.txt`).
+DIR has docs.jsonl (id, text) and pairs.jsonl (a, b, label). `scrapy neardup lab evaluate --help` explains strict,
+lenient and hard F1, and gives the same figures for our detectors. Documents come in file order. A peer (another
+package) assigns a document to the first one that its index returns; without one, the document enters the index.
+text-dedup takes the whole file, and joins all documents that share a band. All pairs in a cluster are predicted. `raw`:
+what a detector proposes, without verification. Peers that are not installed are named (pip install -r bench/peers.txt).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def text_dedup(python: str, folder: str) -> Run:
 
 
 def line(labelled: LabelledSet, run: Run) -> str:
-    """Return a line of the table: P, R, F1 strict, F1 lenient and hard, documents a second."""
+    """Return a line of the table: strict P, R and F1, lenient and hard F1, documents a second."""
     start = time.perf_counter()
     clusters = list(run(labelled.rows))
     rate = len(labelled.rows) / (time.perf_counter() - start)

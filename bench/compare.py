@@ -1,14 +1,14 @@
-"""Ours beside other packages, on texts that are made up: what is found, what is taken for a copy wrongly, how fast.
+"""Compare scrapy-neardup with other packages on made-up texts: copies found, wrong copies, and speed.
 
     pip install -r bench/peers.txt
     python bench/compare.py [--documents 400] [--tokens 300] [--text-dedup PYTHON]
 
-It prints the table of docs/comparison.md, and one of Chinese texts. A set has so many texts; then, of each kind below,
-a copy of every text; at last pages of forms, ten of each, half of whose words are the form's, so that none of these is
-a copy. All come one by one, the originals first. A row has the share of the copies of each kind that a package puts to
-their originals, and what it takes for a copy wrongly, of the originals and of the pages of forms. The time is CPU time
-of the process, of all its threads, from the first text to the last verdict. In Chinese, two characters count as a
-word. Packages that are not installed are named as such.
+It prints the table of docs/comparison.md, and a table for Chinese texts. A set has `--documents` originals, one copy of
+each of them in every kind of `KINDS`, and as many pages of forms. Ten pages have one form, which makes half of their
+words, so they are no copies. The texts come one by one, the originals first. A row has the share of copies of each kind
+that a package assigns to their originals, and the shares of originals and of pages of forms that it wrongly takes for
+copies. The time is the CPU time of all threads of the process, from the first text to the last verdict. In Chinese, two
+characters count as a word. Packages that are not installed are named.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ CUTS: dict[str, dict[str, Any]] = {"English": {}, "Chinese": {"analyzer": "char"
 """The options by which gaoya splits texts into shingles."""
 FORM = 10  # pages of one form
 Contestant = tuple[str, Callable[[Iterable[str]], Iterable["int | None"]]]
-"""The package that it needs, and what returns its verdicts."""
+"""The package that it needs, and the function that returns its verdicts."""
 Found = list["int | None"]
-"""For each text, which earlier one it repeats."""
+"""For each text, the number of the earlier text that it repeats."""
 
 
 class Case(NamedTuple):
@@ -69,7 +69,7 @@ def joined(words: Sequence[str], like: str) -> str:
 
 
 def edited(text: str, kind: str, other: str, source: random.Random) -> str:
-    """Return a copy of a kind; what comes in is from another text."""
+    """Return a copy of a kind. Its new words are from another text."""
     words, share = split(text), int(kind.split(" %")[0].split()[-1]) / 100
     others = split(other)
     if kind.endswith("changed"):
@@ -97,7 +97,7 @@ def ours(texts: Iterable[str]) -> Iterator[int | None]:
 
 
 def text_dedup(python: str, texts: Iterable[str]) -> Iterator[int | None]:
-    """Have text-dedup join texts that share a band; the first of a cluster is the original of the others."""
+    """Have text-dedup join texts that share a band. The first text of a cluster is the original of the others."""
     texts = list(texts)
     with tempfile.TemporaryDirectory() as folder:
         feed = Path(folder, "feed.jsonl")
@@ -123,7 +123,7 @@ def packages(language: str, opts: argparse.Namespace) -> dict[str, Contestant]:
 
 
 def versioned(name: str, package: str) -> str:
-    """Return a name with the version that is installed; raise PackageNotFoundError if none is."""
+    """Return a name with the installed version of its package. Raise PackageNotFoundError if there is none."""
     return name.replace(package, f"{package} {version(package)}", 1) if package else name
 
 
@@ -131,7 +131,7 @@ def versioned(name: str, package: str) -> str:
 
 
 def row(made: Sequence[Case], found: Found, seconds: float) -> list[str]:
-    """Return the shares that are found of each kind, and wrongly of the others, and documents a second of CPU time."""
+    """Return the share found of each kind, the shares wrongly found of the others, and texts per second of CPU time."""
     total = Counter(case.kind for case in made)
     pairs = [(case, of) for case, of in zip(made, found, strict=True) if of is not None]
     right = Counter(case.kind for case, of in pairs if of == case.original)
@@ -156,8 +156,8 @@ def duplicates(language: str, opts: argparse.Namespace) -> None:
         except PackageNotFoundError:
             print(line([name, "not installed"]))
             continue
-        if package:  # else it is another process
-            list(run(case.text for case in made[:20]))  # what is loaded at the first text
+        if package:  # without one, another process runs the package
+            list(run(case.text for case in made[:20]))  # to load what the first text needs
         start = process_time()
         found = list(run(case.text for case in made))
         took = process_time() - start if package else 0.0

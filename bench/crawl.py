@@ -3,14 +3,14 @@
     python bench/crawl.py [--pages 1000] [--rounds 3] [--kinds links,css,bare] [-s NAME=VALUE…]
 
 - links: follows the links that a LinkExtractor finds, and yields the page's title and HTML.
-- css: yields four fields that CSS selectors find, among them the text.
+- css: yields four fields that CSS selectors find. One of them is the text.
 - bare: yields the HTML, and parses nothing itself.
 
-The pages come from `crawl_pages.py`, in a process of its own; none repeats another, so none should be dropped. Each
-round crawls with each kind of spider without the plugin, then with it (an empty store on disk), each time in a process
-of its own. CPU a page is that of the process and its children from the 100th page to the end, the closing of the store
-included; "start" is what comes before that, less 100 such pages. Medians of the rounds; ratios are within a round.
-Linux only.
+`crawl_pages.py` serves the pages in another process. No page repeats another, so none should be dropped. In each round,
+each kind of spider crawls without the plugin, then with it and an empty store on disk, each time in a new process. CPU
+a page: the CPU time of the process and its children from the 100th page to the end, with the closing of the store.
+start: the CPU time before that, less the time of 100 such pages. Figures are medians of the rounds; a ratio compares
+two crawls of one round. Linux only.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from scrapy import signals
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.linkextractors import LinkExtractor
 
-FIRST = 100  # pages: with them all has been imported and loaded
+FIRST = 100  # pages, after which everything is imported and loaded
 PLUGIN = {"ADDONS": {"scrapy_neardup.Addon": 500}}
 QUIET = {"LOG_LEVEL": "ERROR", "TELNETCONSOLE_ENABLED": False}
 WITHOUT, WITH = "without", "with"
 
 
 class Spider(scrapy.Spider):
-    """Asks for the pages that the site lists, and notes the CPU that was used when it has the first hundred."""
+    """Requests the pages that the site lists, and notes the CPU time used after the first `FIRST` pages."""
 
     name = "stories"
 
@@ -106,7 +106,7 @@ def kinds(value: str) -> list[str]:
 
 
 def cpu() -> float:
-    """Return the seconds that this process and its children have used."""
+    """Return the CPU time of this process and its children, in seconds."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
@@ -131,14 +131,14 @@ def measured(port: str, kind: str, what: str, settings: dict[str, Any]) -> dict[
     with tempfile.TemporaryDirectory() as folder:
         ours = {**PLUGIN, "NEARDUP_STORE": f"{folder}/store.sqlite", **settings}
         command = [sys.executable, __file__, "--one", json.dumps([port, kind, ours if what == WITH else {}])]
-        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # an installed plugin is compiled
+        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # with bytecode, as an installed plugin
         ran = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=env)
         return dict(json.loads(ran.stdout))
 
 
 @contextmanager
 def serving(pages: int) -> Iterator[str]:
-    """Run the web server, and give the port that it prints."""
+    """Run the web server in a `with` block, and yield the port that it prints."""
     command = [sys.executable, str(Path(__file__).with_name("crawl_pages.py")), str(pages)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
@@ -149,7 +149,7 @@ def serving(pages: int) -> Iterator[str]:
 
 
 def rows(made: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
-    """Yield the table's lines of one kind of spider."""
+    """Yield the lines of the table for one kind of spider."""
     for what, crawls in made.items():
         page, start = (median(crawl[name] for crawl in crawls) for name in ("page", "start"))
         ratio = median(crawl["page"] / base["page"] for crawl, base in zip(crawls, made[WITHOUT], strict=True))

@@ -1,8 +1,8 @@
-"""A web server of stories, pages of 19 KB that are made beforehand; `bench/crawl.py` crawls it.
+"""Serve stories, pages of 19 KB that are made beforehand, for `bench/crawl.py`.
 
     python bench/crawl_pages.py STORIES
 
-It prints its port on 127.0.0.1. `/list` has the paths of all stories, a line each. A story links to five others.
+It prints its port on 127.0.0.1. `/list` has the paths of all stories, one on each line. A story links to five others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Stories:
         self._pages[LIST] = "\n".join(self._pages)
 
     def answer(self, site: int, path: str) -> str | None:
-        """Return a page, the same on each site; None where there is none."""
+        """Return a page, the same on each site; None if there is none."""
         return self._pages.get(path)
 
 

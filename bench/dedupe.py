@@ -1,15 +1,15 @@
-"""A feed of documents through `scrapy neardup dedupe`, with one process and with two, beside peers.
+"""Measure `scrapy neardup dedupe` on a feed, with one process and with two, beside other packages.
 
     python bench/dedupe.py [--documents 3000] [--tokens 700] [--rounds 3] [--workers 1,2]
                            [--peers datasketch,rensa,gaoya,simhash]
 
-The feed is made up: texts of real length, of which every fifth is an earlier one with one word in a hundred changed.
-Each contestant runs in processes of its own, from the file on disk to the end of its last process, all in turns, and in
-every round on the first 200 rows too, which is its start. The table gives medians of the rounds, and ratios within a
-round: datasketch's MinHash-LSH and rensa's and gaoya's (128 minima, threshold 0.5, shingles of 3 words) and the package
-`simhash`, which read the same file and write nothing. Peers that are not installed are left out. "peak" is the memory
-of a contestant's largest process. Give 100000 documents on a machine that has nothing else to do, and leave `simhash`
-out, whose index takes the longer the more such texts it holds.
+The feed is made up of texts of real length. Every fifth text is an earlier one with one word in a hundred changed. In
+each round, each contestant runs in new processes on all rows, and on the first 200 rows, whose time is its start. A
+time lasts from the file on disk to the end of the last process. The table has medians of the rounds; a ratio compares
+two times of one round. The peers (MinHash-LSH of datasketch, rensa and gaoya, with 128 minima, threshold 0.5 and
+shingles of 3 words, and the package `simhash`) read the same file and write nothing. Those that are not installed are
+left out. "peak" is the memory of a contestant's largest process. For 100,000 documents, use an idle machine, and leave
+out `simhash`: its index gets slower with each such text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import NamedTuple
 from options import positive
 from texts import made_up
 
-FEW = 200  # rows: their time is that of the start
+FEW = 200  # rows, whose time is the time of the start
 OUTPUT = "out.jsonl"  # beside the feed
 COPIES, CHANGED = 5, 100  # one document in so many is a copy, with one word in so many changed
 PEERS = "datasketch,rensa,gaoya,simhash"
@@ -53,7 +53,7 @@ class Took(NamedTuple):
 
 
 def feed(path: Path, number: int, size: int) -> None:
-    """Write a feed of made-up documents, and beside it one of the first few."""
+    """Write a feed of made-up documents, and a second feed of its first `FEW` rows."""
     source = random.Random(3)
     texts = made_up("English", number - number // COPIES, size)
     with path.open("w", encoding="utf-8") as whole, few(path).open("w", encoding="utf-8") as part:
@@ -80,8 +80,8 @@ def few(path: Path) -> Path:
 
 
 def commands(opts: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the command of each contestant, to which the path of a feed is added."""
-    ours = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "-o", OUTPUT, "--id-field", "id"]  # no item's identity
+    """Return the command of each contestant, without the path of the feed, which comes last."""
+    ours = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "-o", OUTPUT, "--id-field", "id"]  # a row number
     found = {f"ours, --workers {count}": [*ours, "--workers", count] for count in opts.workers.split(",")}
     found |= {peer: [sys.executable, "-c", PEER, peer] for peer in opts.peers.split(",") if find_spec(peer)}
     return found
@@ -103,7 +103,7 @@ def run(command: list[str], path: Path) -> Took:
 
 
 def measure(path: Path, opts: argparse.Namespace) -> dict[str, list[tuple[Took, Took]]]:
-    """Return what each contestant took in each round, for the first few rows and for all."""
+    """Return what each contestant took in each round: for the first few rows, and for all rows."""
     found: dict[str, list[tuple[Took, Took]]] = {name: [] for name in commands(opts)}
     for _ in range(opts.rounds):
         for name, command in commands(opts).items():
@@ -136,7 +136,7 @@ def main() -> None:
         parser.error(f"--documents: more than {FEW}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "feed.jsonl")
-        # In a process of its own: the peak of those that are started counts what this one holds.
+        # In another process, since the peak of a started process includes the memory of this one.
         making = get_context("spawn").Process(target=feed, args=(path, opts.documents, opts.tokens))
         making.start()
         making.join()

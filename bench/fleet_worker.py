@@ -1,9 +1,9 @@
-"""One worker of `bench/fleet.py`: a real crawl in a process of its own.
+"""Run one worker of `bench/fleet.py`: a real crawl in a process of its own.
 
     python bench/fleet_worker.py SPEC
 
-SPEC is a file of JSON: `order`: same, random or shared; `seed`: of this worker's own order; `pages`: the file with the
-site's port and all places; `feed`, `result`: files to be written; `settings`: of the crawl.
+SPEC is a JSON file. `order`: same, random or shared. `seed`: that of this worker's own order. `pages`: the file with
+the port of the site and all places. `feed`, `result`: the files to write. `settings`: the settings of the crawl.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import scrapy
 from scrapy import signals
 from scrapy.crawler import AsyncCrawlerProcess
 
-# First, since `fleet` is also what lies beside this file.
+# Before this folder, which has a module `fleet` too.
 sys.path.insert(0, str(Path(__file__).parents[1] / "example_project"))
 
 
 class PageSpider(scrapy.Spider):
-    """Yields each page's HTML; asks for all pages, in everybody's order or in one of its own."""
+    """Requests all pages, in the common order or in an order of its own, and yields the HTML of each."""
 
     name = "fleet"
 
@@ -59,7 +59,7 @@ class PageSpider(scrapy.Spider):
         yield {"url": response.url, "html": response.text}
 
     def parse(self, response: Any) -> Iterator[scrapy.Request]:
-        """Follow a list: the next one first, so that the queue never runs dry."""
+        """Request the next list, then the pages of this one. So the queue never runs dry."""
         listed, port = response.json(), response.url.split(":")[2].split("/")[0]
         if listed["next"]:
             yield response.follow(listed["next"], priority=1)
@@ -73,7 +73,7 @@ def spider_class(order: str) -> type[PageSpider]:
     from fleet.queue import FleetSpider
 
     class FromQueue(FleetSpider, PageSpider):
-        """Asks for what the queue has."""
+        """Requests the pages in the queue."""
 
     return FromQueue
 

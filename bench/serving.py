@@ -1,4 +1,4 @@
-"""A web server of pages that are made beforehand, on four addresses of this machine."""
+"""Serve pages that are made beforehand, on four addresses of this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Site(Protocol):
     """A source of pages that can be served."""
 
     def answer(self, site: int, path: str) -> str | None:
-        """Return a page, None where there is none."""
+        """Return a page; None if there is none."""
 
 
 class Connection(asyncio.Protocol):
@@ -44,7 +44,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(pages: Site) -> None:
-    """Serve on 127.0.0.1 and on; print the port."""
+    """Serve on 127.0.0.1 to 127.0.0.4, and print the port."""
     loop, port = asyncio.get_running_loop(), 0
     for site in range(1, SITES + 1):
         server = await loop.create_server(lambda site=site: Connection(pages, site), f"127.0.0.{site}", port)

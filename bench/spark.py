@@ -1,10 +1,10 @@
-"""`scrapy_neardup.spark` beside `scrapy neardup dedupe`: are the clusters the same, and how long does each take?
+"""Compare `scrapy_neardup.spark` with `scrapy neardup dedupe`: the clusters and the time.
 
     python bench/spark.py DIR… [--cores 2]
 
-DIR holds docs.jsonl (id, text), as for `scrapy neardup lab evaluate`. Needs Java and the extra `spark`. Both commands
-read the same file and write what they keep and drop. Times are of whole processes; beside that of Spark stands what is
-left without the start of its machinery, measured as the same command on one document.
+DIR has docs.jsonl (id, text), as for `scrapy neardup lab evaluate`. Java and the extra `spark` are needed. Both
+commands read the same file, and write what they keep and drop. Times are those of whole processes. For Spark, the time
+without its start is also given; the start is the time of the same command on one document.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def without_start(rows: int, seconds: float, start: float) -> str:
 
 
 def compare(name: str, feed: Path, start: float, cores: int) -> None:
-    """Print how long both take, and each document of which they say different things."""
+    """Print the time of both, and each document on which they decide differently."""
     with feed.open(encoding="utf-8") as file:
         rows = sum(1 for _ in file)
     (local, local_seconds), (spark, seconds) = timed(LOCAL, feed, cores), timed(SPARK, feed, cores)
@@ -61,7 +61,7 @@ def compare(name: str, feed: Path, start: float, cores: int) -> None:
 
 
 def timed(command: list[str], feed: Path, cores: int) -> tuple[dict[Any, Any], float]:
-    """Run a command; return which document repeats which, and the seconds that it took."""
+    """Run a command. Return the originals of documents, and the seconds that the command took."""
     options = f"--master local[{cores}] --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions={2 * cores}"
     options += " --conf spark.driver.host=127.0.0.1 --conf spark.driver.bindAddress=127.0.0.1 pyspark-shell"
     with tempfile.TemporaryDirectory() as folder:

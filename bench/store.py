@@ -1,19 +1,18 @@
-"""Measure a store that has been crawled into for years: look-ups, insertion, RAM, disk, opening.
+"""Measure a store after years of crawls: look-ups, insertion, RAM, disk, opening.
 
     python bench/store.py [1e5 1e6 1e7] [--inserts 20000]
 
-`store_made.py` says what the documents are like and writes the store; another process opens it, with the default
-settings, and is measured. "Given" are all documents, "held" those that repeat none before them.
+`store_made.py` describes the documents and writes the store. Another process opens the store with the default settings,
+and is measured. "Given" are all documents, "held" those that do not repeat an earlier one.
 
-- look-up: `Matcher.best`, verification included; the URL's canonical form was made before, for the request;
-- insertion: `add` and `commit` with the URL's visit, 2,000 a second, with the threads that write and build, and every
-  500 a `refresh()`, `flush(wait=False)` and `len()`: those are apart. A crawl does the first two twice a second;
-- RAM: what grew in that process: its own (anonymous) memory and, apart, the mapped pages of files, which the system
-  takes back when it needs room.
+- look-up: `Matcher.best` with verification. The canonical form of the URL is made before, as for its request.
+- insertion: `add` and `commit` with the visit of the URL, 2,000 a second, while threads write and build. After every
+  500, a `refresh()`, a `flush(wait=False)` and a `len()` are measured apart. A crawl does the first two twice a second.
+- RAM: what the process gained in own (anonymous) memory and, apart, in mapped pages of files, which the system takes
+  back when it needs room.
 
-Median and p99 are the medians of five rounds, by the clock, then of the thread's own work: what they would be if other
-processes did not keep the machine busy. A store of 1e7 takes 10 GB of disk while it is made, and some GB of RAM. Linux
-only.
+Median and p99 are medians of five rounds: by the clock, and then by the CPU time of the thread, which other processes
+do not change. A store of 1e7 takes 10 GB of disk while it is made, and some GB of RAM. Linux only.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ WHAT = ("median", "p99", "median of work", "p99 of work")
 
 
 def queries(labels: Sequence[int], count: int) -> dict[str, list[Signature]]:
-    """Return, by kind, signatures to look up: of new documents, of near-copies, of new ones of the form."""
+    """Return signatures to look up, by kind: of new documents, of near-copies, and of new documents of the form."""
     source = np.random.default_rng(3)
     some = [label for label in source.choice(labels, 2 * count).tolist() if label < OF_FORM]
     return {
@@ -58,12 +57,12 @@ def queries(labels: Sequence[int], count: int) -> dict[str, list[Signature]]:
 
 
 def measure(path: str, inserts: int) -> Result:
-    """Measure a store that was built, its files in the system's cache."""
+    """Measure a store that was built, with its files in the system's cache."""
     labels = np.load(f"{path}.labels.npy")
     asked = queries(labels, ROUNDS * QUERIES)
     new = [signature(4 * NEW + n, 4 * NEW + n) for n in range(inserts)]
-    Deduplicator.open().close()  # what it loads is not the store's
-    gc.freeze()  # nor is what the bench made to be looked through again and again
+    Deduplicator.open().close()  # loads what is not part of the store
+    gc.freeze()  # hides what the bench has made from the collector
     size = disk(path)
     warm(path)
     before, start = memory(), time.perf_counter()
@@ -77,7 +76,7 @@ def measure(path: str, inserts: int) -> Result:
 
 
 def look_up(dedup: Deduplicator, asked: Sequence[Signature]) -> tuple[Summary, int]:
-    """Return how long it takes, and how many of those asked match."""
+    """Return the times of look-ups, and the number of signatures that match."""
     matched, times = 0, []
 
     def best(document: Document) -> None:
@@ -91,9 +90,9 @@ def look_up(dedup: Deduplicator, asked: Sequence[Signature]) -> tuple[Summary, i
 
 
 def insert(dedup: Deduplicator, signatures: list[Signature]) -> Result:
-    """Insert documents while the store is tidied, and then let it come to rest.
+    """Insert documents while threads write and build, then wait until these are done.
 
-    Nothing keeps a document that the store has let go, as in a crawl, or the bench's own would be looked through.
+    As in a crawl, only the store keeps a document. Otherwise the garbage collector would look through all of them.
     """
     store, times = dedup.store, []
     syncs: dict[str, Times] = {"refresh": [], "flush": [], "len": []}
@@ -124,7 +123,7 @@ def insert(dedup: Deduplicator, signatures: list[Signature]) -> Result:
 
 
 def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> Times:
-    """Return the microseconds of each call: by the clock, and of this thread's work."""
+    """Return the microseconds of each call: by the clock, and of CPU time of this thread."""
     times = []
     for argument in arguments:
         start, work = time.perf_counter_ns(), time.thread_time_ns()
@@ -135,14 +134,14 @@ def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> Times:
 
 
 def summary(times: Times) -> Summary:
-    """Return median and p99 by the clock, then of work: each the median of its values in the rounds."""
+    """Return median and p99 by the clock, then of CPU time. Each is the median of the rounds."""
     rounds = np.array_split(np.array(times), ROUNDS)
     values = [np.percentile(part, (50, 99), axis=0).T.ravel() for part in rounds]
     return tuple(np.median(values, axis=0).tolist())
 
 
 def memory() -> tuple[int, int]:
-    """Return the bytes of this process's own memory, and of mapped files."""
+    """Return the bytes of this process's own memory, and those of mapped files."""
     rows = (line.split() for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:])
     sizes = {name: int(size) * 1024 for name, size, _ in rows}
     return sizes["Anonymous:"], sizes["Rss:"] - sizes["Anonymous:"]
@@ -170,7 +169,7 @@ def disk(path: str) -> int:
 
 
 def step(name: str, folder: Path, given: int, inserts: int) -> None:
-    """Do in a process of its own what is measured, or would leave memory behind."""
+    """Build or measure a store. Each step has a process of its own, since building leaves memory behind."""
     path = str(folder / "store.sqlite")
     result: Result = {"given": given}
     if name == "build":
@@ -196,7 +195,7 @@ def measured(given: int, inserts: int) -> Result:
 
 
 def rows(each: Result) -> dict[str, float]:
-    """Return what is measured of the store, in the order in which it is printed."""
+    """Return the figures of a store by name, in the order in which they are printed."""
     given, held = each["given"], each["held"]
     found = {"documents given": given, "documents held": held, "open, s": each["open"]}
     for name in (*KINDS, "insertion"):
@@ -211,7 +210,7 @@ def rows(each: Result) -> dict[str, float]:
 
 
 def scaled(results: list[Result]) -> None:
-    """Print the store at all sizes, and how much more it costs at the largest than at the smallest."""
+    """Print the figures for all sizes, and the ratio of the largest size to the smallest."""
     columns = [rows(each) for each in results]
     print("\n| scrapy-neardup |", " | ".join(f"{each['given']:,}" for each in results), "| ratio |")
     print(f"|{'---|' * (len(columns) + 2)}")

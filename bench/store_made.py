@@ -1,9 +1,9 @@
-"""Made-up documents for bench/store.py and bench/redis.py, and what writes them to a store.
+"""Make up documents for bench/store.py and bench/redis.py, and write them to a store.
 
 Fingerprints and sketches are random, but the same for a label. Documents repeat one another in clusters, whose sizes
-follow Zipf's law, and come in mixed order; one has 150,000 documents (of less than a million 15 %). Besides, every 60th
-of those held is of one form: these do not repeat one another, but share three super-shingles, and their SimHashes are
-near.
+follow Zipf's law, and come in mixed order. One cluster has 150,000 documents, at most 15 % of all. Every
+60th held document is of one form: such documents do not repeat one another, but they share three super-shingles, and
+their SimHashes are near.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from scrapy_neardup.store.records import Key, Record, postings, visit_key
 
 Numbers = npt.NDArray[np.uint64]
 SLOTS = {"exact": slice(1), "imatch": slice(1, 2), "shingle": slice(12, 24)}  # of the keys of a document, by detector
-TEMPLATE, LARGEST = 150_000, 100_000  # documents of the one cluster, and of any other at most
-EVERY = 60  # documents held, one of the form
-OF_FORM = 2**48  # labels from here on
-NEW = 2**40  # labels and URLs from here on, or this far above OF_FORM, are of documents that are not held
-START = 1.7e9  # seconds since the epoch; then one a second
+TEMPLATE, LARGEST = 150_000, 100_000  # documents of the largest cluster, and the maximum of any other
+EVERY = 60  # one of so many held documents is of the form
+OF_FORM = 2**48  # labels of the form begin here
+NEW = 2**40  # labels and URLs from here on, or from OF_FORM + NEW on, are of documents that are not held
+START = 1.7e9  # seconds since the epoch; a document comes each second
 BATCH = 200  # documents written at once
 SIZE = 20_000  # bytes of a page
 EVIDENCE = Evidence("shingle", 3, 0.9, 0.95, 1.02, "content")
 
 
 class Given(NamedTuple):
-    """Documents in the order of coming."""
+    """Documents in the order in which they come."""
 
     numbers: npt.NDArray[np.int64]
-    """For each document, the number of the one held: itself or its original."""
+    """For each document, the number of the held document: itself or its original."""
     is_held: npt.NDArray[np.bool_]
     """For each document, whether it is held."""
     labels: Numbers
-    """For each document held, by number, the label."""
+    """The label of each held document, by its number."""
 
     @classmethod
     def make(cls, count: int) -> Given:
@@ -61,7 +61,7 @@ class Given(NamedTuple):
 
 
 class Prints(NamedTuple):
-    """Columns made of documents' labels, a row each."""
+    """Columns that are made of labels, with one row for each document."""
 
     keys: Numbers
     simhashes: Numbers
@@ -82,12 +82,12 @@ class Prints(NamedTuple):
 
 
 def url(number: int) -> str:
-    """Return the URL of a document given."""
+    """Return the URL of the document with a number."""
     return f"http://www.site{number % 4999}.example/articles/{number}.html"
 
 
 def signature(label: int, place: int, changed: int = 0) -> Signature:
-    """Return a document's, or a near-copy's, in which of the sketch so many eighths are another's."""
+    """Return the signature of a document or, for `changed`, a near-copy with so many eighths of another sketch."""
     keys, simhash, layout, codes, figures = (column[0] for column in Prints.make(np.array([label], np.uint64)))
     if changed:
         other = Prints.make(np.array([label + NEW], np.uint64))
@@ -100,7 +100,7 @@ def signature(label: int, place: int, changed: int = 0) -> Signature:
 
 
 def fill(store: Store, given: Given) -> None:
-    """Write documents and visits to a store of any kind, many at once."""
+    """Write documents and visits to a store of any kind, in batches."""
     ids: list[int] = []
     for start in range(0, len(given.numbers), BATCH):
         numbers, is_held = given.numbers[start : start + BATCH], given.is_held[start : start + BATCH]

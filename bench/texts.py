@@ -1,4 +1,4 @@
-"""Texts of a wanted length, made up, and pages around them."""
+"""Make up texts of a given length, and pages around them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def vocabulary(language: str) -> list[str]:
     if language == "English":
         source = random.Random(2)
         made = ["".join(source.choices("etaoinshrdlu", k=source.choice((2, 3, 4, 5, 6, 8)))) for _ in range(5_000)]
-        rare = sorted(filter(str.isascii, builtin().terms))  # else there is nothing for I-Match
+        rare = sorted(filter(str.isascii, builtin().terms))  # I-Match needs terms of the lexicon
         return [*made[:500], *source.sample([*made[500:5000], *rare], 4500 + len(rare))]
     counts: dict[str, int] = import_module("jieba").dt.FREQ or _loaded()
     han = (word for word in sorted(counts, key=lambda word: -counts[word]) if re.fullmatch("[一-龥]+", word))
@@ -52,12 +52,12 @@ def _loaded() -> dict[str, int]:
 
 
 def zipf(source: np.random.Generator, size: int, number: int) -> np.ndarray:
-    """Draw so many of 0 … size - 1; the n-th is drawn 1/n times as often as the first."""
+    """Draw `number` times from 0 … size - 1. The n-th of these comes 1/n times as often as the first."""
     return np.exp(source.random(number) * np.log(size)).astype(np.uint64) - np.uint64(1)
 
 
 def page_of(text: str, stories: Sequence[int] = range(1000)) -> str:
-    """Return a page with a text as its article, among menus and teasers, which link to these stories."""
+    """Return a page with a text as its article, among menus and teasers that link to these stories."""
     story = "".join(f"<p>{escape(part)}</p>\n" for part in re.split(r"\n\s*\n", text))
     lack = max(0, PAGE - len(story.encode()) - 800)
     item = '<li class="nav-item"><a class="nav-link" href="/section/{0}.html">Section {0}</a></li>\n'

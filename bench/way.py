@@ -1,11 +1,11 @@
-"""The way of an item and of a request through the package, in a real crawl: calls, files entered, changes of file.
+"""Trace items and requests through the package in a real crawl: calls, files entered, changes of file.
 
     python bench/way.py
 
-One spider fetches one page after another from a server on 127.0.0.1, on two hosts: six with new articles, then the same
-articles under other URLs; a second crawl asks for the copies again, which are skipped. A profiler notes each call of a
-Python function in the package, in all threads. The table gives medians of the pages but the first two of each kind:
-for an item from its callback to the end of its pipelines, for a request from its callback to its response or errback.
+A spider fetches one page after another from a server on 127.0.0.1, on two hosts: first six new articles, then the same
+articles under other URLs. A second crawl requests the copies again, which are then skipped. A profiler notes each call
+of a Python function of the package, in all threads. The table has medians of the pages of each kind, without the first
+two: for an item from its callback to the end of its pipelines, for a request from its callback to its answer.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from texts import made_up
 
 import scrapy_neardup
 
-PAGES, FIRST = 6, 2  # of a kind; the first ones load what is loaded once
+PAGES, FIRST = 6, 2  # pages of a kind; the first ones load what is loaded once
 PACKAGE = str(Path(scrapy_neardup.__file__).parent)
 KINDS = ("new item", "copied item", "request of a new page", "request that is skipped")
 OTHERS = "what lies between"
 
 
 class Trace:
-    """The calls in the package, in order, cut into ways."""
+    """The calls in the package, in order, cut into the ways of items and requests."""
 
     def __init__(self) -> None:
         self.ways: dict[str, list[list[str]]] = {kind: [] for kind in (*KINDS, OTHERS)}
@@ -60,7 +60,7 @@ class Trace:
 
 
 class Articles(scrapy.Spider):
-    """Asks for one page after another, and notes where the way of each begins and ends."""
+    """Requests one page after another, and notes where the way of each begins and ends."""
 
     name = "articles"
 

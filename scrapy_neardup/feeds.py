@@ -1,7 +1,7 @@
-"""Read feeds of one format as one, and write their rows: JSON lines, JSON arrays, CSV, Parquet and WARC.
+"""Read several feeds of one format as one feed, and write rows: JSON lines, JSON arrays, CSV, Parquet and WARC.
 
-What can't be read is told with its place, and the rest is read. To add a format, write a subclass of `Feed`, and add it
-to `KINDS`.
+Rows that can't be read are reported with their place, and the rest is read. To add a format, write a subclass of
+`Feed`, and add it to `KINDS`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Row(NamedTuple):
     number: int  # counted from 1 over all feeds together
     data: dict[str, Any]
     place: str  # the file and the place in it, for messages
-    raw: Any = None  # the row as its file has it, for a file of the same format; None if the format has no such thing
+    raw: Any = None  # the row as its file has it, to write it unchanged to a file of the same format; None for CSV
 
     def field(self, name: str) -> Any:
-        """Return a field. Raise FileError without it."""
+        """Return the value of a field. Raise FileError if the row lacks the field."""
         if name not in self.data:
             raise FileError(f"{self.place}: there is no field {name!r}")
         return self.data[name]
 
     def id(self, id_field: str | None, url_field: str) -> Any:
-        """Return the field `id_field`; if that is None, the URL or the number. Raise FileError without the field."""
+        """Return the field `id_field` or, if that is None, the URL or number. Raise FileError for a missing field."""
         return self.data.get(url_field) or self.number if id_field is None else self.field(id_field)
 
 
@@ -59,12 +59,12 @@ class Feeds:
             names = " and ".join(kind.name for kind in found)
             raise FileError(f"feeds of several formats, {names}; allowed are feeds of one format")
         self.kind = found[0]
-        self.number = 0  # of the row that was read last
-        self.at = 0  # bytes that were read so far
+        self.number = 0  # of the last row that was read
+        self.at = 0  # the bytes read so far
 
     def rows(self, bad: Callable[[str, str], object] = _raise) -> Iterator[Row]:
-        """Yield the rows. Call `bad` with the place of what can't be read, and the reason. Raise FileError without it,
-        or if no row can be read."""
+        """Yield the rows. For what can't be read, call `bad` with the place and the reason; the default raises
+        FileError. Raise FileError if there are rows, but none can be read."""
         good = 0
         for path in self.paths:
             last, before = "", self.at
@@ -92,7 +92,7 @@ class Feeds:
 
 @contextmanager
 def writing_rows(path: str, feeds: Feeds) -> Iterator[Callable[[Row], object]]:
-    """Yield a function that writes rows of `feeds` to a file; unchanged, if it has their format. Raise FileError."""
+    """Yield a function that writes rows of `feeds` to a file, unchanged if the formats are equal. Raise FileError."""
     kind = _kind(path)
     if kind in (Parquet, Warc) and kind is not feeds.kind:
         raise FileError(f"{path}: {kind.name} is written only from {kind.name}, but the feeds are {feeds.kind.name}")
@@ -132,7 +132,7 @@ UNREADABLE = (OSError, EOFError, zlib.error)
 
 T = TypeVar("T")
 Found: TypeAlias = tuple[int, dict[str, Any] | ValueError, Any]
-"""The number of a row in its file, the row or the reason why it can't be read, and the row as the file has it."""
+"""The number of a row in its file, the row or an error that says why it is not valid, and `Row.raw`."""
 
 
 @dataclass
@@ -145,23 +145,23 @@ class Feed(ABC):
 
     name: ClassVar[str]  # in messages
     endings: ClassVar[tuple[str, ...]]  # of file names, in lower case; .gz may follow
-    unit: ClassVar[str] = "row"  # what the number of a row counts
-    is_packed_whole: ClassVar[bool] = True  # False if it packs each row of a file whose name ends in .gz
-    settings: ClassVar[Mapping[str, Any]] = {}  # that the rows of this format require
+    unit: ClassVar[str] = "row"  # the thing that the number of a row counts
+    is_packed_whole: ClassVar[bool] = True  # False if each row of a .gz file is packed on its own
+    settings: ClassVar[Mapping[str, Any]] = {}  # the settings that rows of this format require
 
     @abstractmethod
     def rows(self) -> Iterator[Found]:
-        """Yield the rows, and also what is no valid row. Raise an error of UNREADABLE if the rest can't be read."""
+        """Yield the rows, valid or not, see `Found`. Raise one of the `UNREADABLE` errors if the rest can't be read."""
 
     @abstractmethod
     def write(self, data: Mapping[str, Any], raw: Any = None) -> None:
-        """Write a row. `raw` is the row as a file of the same format has it."""
+        """Write a row: `raw` (see `Row.raw`) if it is given, else `data`."""
 
     def close(self) -> None:  # noqa: B027 - most formats write nothing behind the last row
-        """End a file that is written."""
+        """Write what belongs behind the last row."""
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the lines of the file. Raise BrokenError for a line that is too long for memory."""
+        """Yield the lines of the file. Raise BrokenError for a line of `LARGEST` bytes or more."""
         while line := self.file.readline(LARGEST):
             if len(line) == LARGEST:
                 raise BrokenError(f"a line of over {LARGEST} bytes")
@@ -169,7 +169,7 @@ class Feed(ABC):
 
 
 def _tried(parse: Callable[..., T], *given: Any) -> T | ValueError:
-    """Return a row or its parts, or the reason why it can't be read."""
+    """Return what `parse` returns or, if it raises a ValueError, the error."""
     try:
         return parse(*given)
     except ValueError as error:
@@ -177,20 +177,20 @@ def _tried(parse: Callable[..., T], *given: Any) -> T | ValueError:
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    r"""Return a value as JSON, with all characters unescaped but lone surrogates (`\ud800`), which no encoding accepts.
+    r"""Return a value as JSON. No character is escaped except lone surrogates (`\ud800`), which no encoding accepts.
 
     Values of unknown types are written as their `str`, and NaN and infinite numbers as null.
     """
     dump = partial(json.dumps, ensure_ascii=False, default=str, indent=indent)
     try:
         text = dump(value, allow_nan=False)
-    except ValueError:  # rare, so that other texts are not searched
+    except ValueError:  # for NaN and infinity, which are too rare to look for them first
         text = dump(json.loads(json.dumps(value, default=str), parse_constant=lambda name: None))
     return text.encode(errors="backslashreplace").decode()
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
-    """Parse a JSON object. Raise ValueError with the reason if the text is none."""
+    """Parse a JSON object. Raise ValueError with the reason if `raw` is not one."""
     try:
         # Decode here, since json would guess the encoding of each line.
         return _checked(json.loads(raw.removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass")))
@@ -201,7 +201,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 
 
 def _checked(data: Any, raw: str = "") -> dict[str, Any]:
-    raw.encode()  # fails for bytes that were no UTF-8
+    raw.encode()  # raises a ValueError for bytes that are not UTF-8
     if not isinstance(data, dict):
         raise ValueError(f"no JSON object but {json.dumps(data):.40}")
     return data
@@ -224,7 +224,7 @@ class JsonLines(Feed):
 
 CHUNK = 1 << 18  # bytes of an array to read at a time
 MOST = 1 << 26  # the maximum characters of an object in an array, and of a field in CSV
-_BETWEEN = re.compile(r"[\s,\[\]\ufeff]*")  # objects of an array, or of several, since crawls may append some
+_BETWEEN = re.compile(r"[\s,\[\]\ufeff]*")  # between two objects, or two arrays, since a crawl may append one
 
 
 class JsonArray(Feed):
@@ -263,7 +263,7 @@ class JsonArray(Feed):
 
 
 class Csv(Feed):
-    """A table. Its first row has the column names, and its delimiter is the most frequent one of these in there."""
+    """A table with column names in its first row. The most frequent of `,;|` and tab there delimits (.tsv: tab)."""
 
     name, unit = "CSV", "line"
     endings = (".csv", ".tsv")
@@ -282,7 +282,7 @@ class Csv(Feed):
                 "".join(cells := next(reader)).encode()
             except StopIteration:
                 return
-            except UnicodeEncodeError:  # for bytes that were no UTF-8
+            except UnicodeEncodeError:  # for bytes that are not UTF-8
                 fault = "no UTF-8"
             except csv.Error as error:
                 fault = f"no CSV: {error}"
@@ -313,7 +313,7 @@ GROUP = 1 << 25  # bytes after which a row group is written
 
 @dataclass
 class Parquet(Feed):
-    """A table of typed columns. A row as the file has it is a batch, and a place in it."""
+    """A table of typed columns. `Row.raw` is a batch of rows, and the place of the row in it."""
 
     name, endings = "Parquet", (".parquet",)
     _batches: list[tuple[Any, list[int]]] = field(default_factory=list)  # with the places of rows to write
@@ -355,7 +355,7 @@ class Parquet(Feed):
 
 
 def _value(pa: Any, scalar: Any) -> Any:
-    """Return a value. A time beyond Python's range becomes text, or None if that fails."""
+    """Return a cell as a Python value. A time beyond Python's range becomes text, or None if that fails."""
     try:
         return scalar.as_py()
     except (ValueError, OverflowError, LookupError):  # LookupError for an unknown time zone
@@ -384,7 +384,7 @@ _SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[^\n]{0,99}\n")
 
 
 class Warc(Feed):
-    """Records, of which pages have text. Each is gzipped, or none. A row as the file has it is the unpacked record."""
+    """Records. Those of pages have text. Each is gzipped, or none is. `Row.raw` is the unpacked record."""
 
     name, unit = "WARC", "record"
     endings, is_packed_whole = (".warc", ".wet"), False
@@ -392,11 +392,11 @@ class Warc(Feed):
         "fields": ("text",),
         "url_field": "url",
         "title_field": "title",
-        "ignore_fields": ("id", "date"),  # of the record in the file, not of the page
+        "ignore_fields": ("id", "date"),  # these belong to the record in the file, not to the page
     }
 
     def rows(self) -> Iterator[Found]:
-        number, is_lost = 0, False  # is_lost: behind what is no record, up to the next
+        number, is_lost = 0, False  # is_lost: after something that is no record, until the next record
         for line in iter(lambda: self.file.readline(LARGEST), b""):
             if line.strip() and (_BEGIN.fullmatch(line) or not is_lost):
                 number += 1
@@ -451,7 +451,7 @@ class Warc(Feed):
             headers.pop("Content-Encoding", None)  # the crawler has unpacked it
         try:
             response: Any = self._unpacking.process_response(Request(url), Response(url, headers=headers, body=body))
-        except Exception as error:  # of any of the packages that unpack
+        except Exception as error:  # any error of the packages that unpack
             raise ValueError(f"its content can't be unpacked: {error}") from error
         kind = responsetypes.from_args(headers=response.headers, body=response.body)
         page = kind(url, headers=response.headers, body=response.body)
@@ -469,13 +469,13 @@ class Warc(Feed):
 
 
 def _fields(head: Sequence[bytes]) -> dict[str, str]:
-    """Return the fields of a head by their names in lower case."""
+    """Return the fields of a head by name, in lower case. The first of several equal names counts."""
     parts = (line.decode(errors="replace").partition(":") for line in reversed(head))
     return {name.strip().lower(): value.strip() for name, _, value in parts}
 
 
 def _joined(body: bytes) -> bytes:
-    """Join the chunks of a body."""
+    """Join the chunks of a body. A body without chunks is returned unchanged."""
     parts, at = list[bytes](), 0
     while found := _SIZE.match(body, at):
         at = found.end() + int(found[1], 16)

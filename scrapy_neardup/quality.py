@@ -35,7 +35,7 @@ Cluster: TypeAlias = Sequence[Any]
 
 
 class Mode(NamedTuple):
-    """Labels that count as duplicates (`right`), and labels of pairs to leave out. All other pairs are different."""
+    """The labels of duplicates (`right`), and the labels of pairs that do not count. All other pairs are different."""
 
     right: frozenset[str]
     ignored: frozenset[str]
@@ -67,7 +67,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """Documents, and the labels of judged pairs of them. The documents of any other pair are different."""
+    """Documents, and the labels of pairs that were judged. All other pairs count as different."""
 
     name: str
     rows: Mapping[Any, dict[str, Any]]
@@ -94,11 +94,11 @@ class LabelledSet:
         return cls(str(folder), fields, labels)
 
     def documents(self, config: Config) -> Iterator[tuple[Any, Document | None]]:
-        """Yield the id and the document of each row."""
+        """Yield the id and the document of each row; None for a row that has no document, see `item_document`."""
         return ((name, item_document(row, config)) for name, row in self.rows.items())
 
     def score(self, clusters: Sequence[Cluster], mode: Mode) -> Score:
-        """Return the score of predicted clusters, counted over all pairs of documents that they join."""
+        """Return the score of predicted clusters. Each pair of documents in one cluster is a predicted pair."""
         found, joined = self.found(clusters), sum(len(each) * (len(each) - 1) // 2 for each in clusters)
         right = sum(found[label][0] for label in found if label in mode.right)
         missed = sum(found[label][1] for label in found if label in mode.right) - right
@@ -106,7 +106,7 @@ class LabelledSet:
         return Score.of(right, joined - ignored - right, missed)
 
     def found(self, clusters: Sequence[Cluster]) -> dict[str, tuple[int, int]]:
-        """Return two numbers for each label: its pairs that are in one predicted cluster, and all its pairs."""
+        """Return two numbers for each label: its pairs that lie within one predicted cluster, and all its pairs."""
         number = {name: number for number, cluster in enumerate(clusters) for name in cluster}
         found = Counter(label for (a, b), label in self.labels.items() if a in number and number[a] == number.get(b))
         total = Counter(self.labels.values())
@@ -132,13 +132,13 @@ class Outcome:
     """The verdicts on a set of documents, and their cost."""
 
     clusters: Sequence[Cluster]  # each original with its copies
-    candidates: float  # the mean number of candidates compared with a document
+    candidates: float  # the mean number of candidates with which a document is compared
     rate: float  # documents a second, from text to verdict
     size: float  # the mean size of a document's record, in bytes
 
 
 def outcome_of(documents: Iterable[tuple[Any, Document | None]], config: Config, *, verified: bool = True) -> Outcome:
-    """Decide on documents with ids, in order, in a store in memory. Without `verified`, no thresholds are applied."""
+    """Decide on documents with ids, in order, in a store in memory. Apply no thresholds if `verified` is False."""
     clusters, rows = dict[Signature, list[Any]](), 0
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
         if not verified:
@@ -170,7 +170,7 @@ def _naming(name: Any) -> Iterator[None]:
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
-    """Compare the verdicts of a configuration, all detectors together, with the labels of a set. Return the results."""
+    """Compare the verdicts by a configuration with the labels of a set. Return scores and costs by name."""
     outcome = outcome_of(labelled.documents(config), config, verified=verified)
     return {
         "detectors": list(map(detector_name, config.detectors)),
@@ -188,8 +188,8 @@ def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) ->
 LEVELS = np.arange(0.3, 1.0, 0.01)
 ALLOWANCES = (0.0, 2.5, 5.0, 8.0, 10.0, 15.0, 20.0, 30.0, 40.0)
 MINIMA = (20, 25, 30, 40, 50, 60, 75, 100, 150, 200, 300)  # values of NEARDUP_MIN_TOKENS
-LENGTHS = (20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)  # tokens, of the keys of NEARDUP_RESEMBLANCE
-MARGINS = (1, 2, 4, 8)  # wrong pairs that thresholds must bear beside those found, see `best_fit`
+LENGTHS = (20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)  # numbers of tokens, the keys of NEARDUP_RESEMBLANCE
+MARGINS = (1, 2, 4, 8)  # further wrong pairs with which thresholds must reach the precision, see `best_fit`
 
 
 class Pairs(NamedTuple):
@@ -211,16 +211,16 @@ class Fit:
     wrong: int
 
     def settings(self) -> dict[str, Any]:
-        """Return the thresholds as settings. `resemblance` is a dictionary by minimum number of tokens."""
+        """Return the thresholds as settings. `resemblance` maps minimum numbers of tokens to required resemblances."""
         lengths = (self.min_tokens, *(n for n in LENGTHS if n > self.min_tokens))
         required = {n: min(1.0, round(self.level + self.allowance / n, 3)) for n in lengths}
         return {"resemblance": required, "min_tokens": self.min_tokens}
 
 
 def calibrate(labelled: LabelledSet, config: Config, precision: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings with the highest recall that reach a precision on a set, and the results of `evaluate`.
+    """Return the settings with the highest recall that reach a precision on a set, and their results by `evaluate`.
 
-    Raise ValueError if no settings reach it.
+    Raise ValueError if no settings reach the precision.
     """
     pairs = compared(labelled, config)
     tried = []
@@ -240,9 +240,9 @@ def calibrate(labelled: LabelledSet, config: Config, precision: float) -> tuple[
 def best_fit(pairs: Pairs, precision: float, margin: int = 1) -> Fit | None:
     """Return the thresholds with the highest recall that reach a precision; None if there are none.
 
-    In a tie, thresholds with fewer wrong pairs come first, then those nearer to the defaults. If the thresholds accept
-    any wrong pair, they must reach the precision with `margin` more wrong pairs too, since a few errors in a sample say
-    little about their true number.
+    In a tie, thresholds with fewer wrong pairs come first, then those nearer to the defaults. Thresholds that accept a
+    wrong pair must reach the precision even with `margin` more wrong pairs, since a few errors in a sample say little
+    about the true number.
     """
     fits = (
         fit
@@ -274,7 +274,7 @@ def _strangeness(fit: Fit) -> float:
 
 
 def compared(labelled: LabelledSet, config: Config) -> Pairs:
-    """Return the measures of the candidate pairs that pass all thresholds except those to be learned."""
+    """Return the measures of the candidate pairs that pass all thresholds except those that are to be learned."""
     mode, names, found = MODES["strict"], dict[Signature, Any](), list[tuple[float, float, bool]]()
     rule = Rule.from_config(config)
     anyhow = replace(rule, resemblance=0.0, allowance=0.0, short_allowance=0.0, min_tokens=MINIMA[0])

@@ -1,6 +1,6 @@
 """Find the changes of a site that a run saw, and write a report on a store as one HTML page without scripts.
 
-The rows hold the last visit of each URL, with its document and the document that it returned before. So a URL that
+A store holds the last visit of each URL, with its document and the document that the URL returned before. So a URL that
 changed in several runs is listed under the last of them. For each document, the last visit before the run shows whether
 the document has moved or is gone. A URL that may return other content at each visit, such as a temporary redirect, is
 left out, unless a list page gave an item with this URL.
@@ -37,7 +37,7 @@ from .verdict import named
 
 SEEN = ("new", "changed")  # the kinds that any crawl can find
 KINDS = (*SEEN, "moved", "gone")
-FULL = "full"  # the mark, in the stats of a run, of a crawl that finished and skipped no page because of its age
+FULL = "full"  # the stat of a run that finished and skipped no page because of its age
 NOT_FULL = "Moved and gone pages are unknown, since the crawl may have left out pages"
 _LIMITED = ("requests/stopped", "store/unjudged")  # a run with such stats missed pages
 
@@ -46,8 +46,8 @@ class Change(NamedTuple):
     """The change of one URL."""
 
     kind: str
-    """`new`: a new URL with new content. `changed`: other content than at the previous visit. `moved`: held
-    content at a new URL, if no earlier URL was seen with it. `gone`: content of the previous crawl that no URL has
+    """`new`: a new URL with new content. `changed`: other content than at the previous visit. `moved`: known content
+    at a new URL, if it was no longer seen at an earlier URL. `gone`: content of the previous crawl that no URL has
     now."""
     url: str
     former_url: str | None = None
@@ -57,7 +57,7 @@ class Change(NamedTuple):
 
 
 def last_crawl(store: Store) -> Run | None:
-    """Return the last run of a spider, or of Python code; None if there is none."""
+    """Return the last run of a spider or of Python code, but not of a command; None if there is none."""
     return next((run for run in reversed(store.runs()) if not run.writer.startswith("neardup ")), None)
 
 
@@ -68,7 +68,7 @@ def kinds_of(run: Run) -> tuple[str, ...]:
 
 
 def changes(store: Store, run: Run) -> Iterator[Change]:
-    """Yield the changes that a run found, in no order."""
+    """Yield the changes that a run found, unsorted."""
     visits, kinds = _Visits(store, run), kinds_of(run)
     for visit in visits.changed:
         if before := former(visit):
@@ -108,12 +108,12 @@ def in_words(counts: Mapping[str, int]) -> str:
 
 
 class _Item(NamedTuple):
-    """One of several items of a page, which has no visit of its own."""
+    """An item of a page with several items. The item has no visit of its own."""
 
     id: int
     name: str
     seen: float
-    """The last delivery before the run."""
+    """The time of the item's last delivery before the run."""
 
 
 class _Visits:
@@ -121,19 +121,19 @@ class _Visits:
 
     def __init__(self, store: Store, run: Run) -> None:
         self.changed: list[Visit] = []
-        """The URLs that the run saw for the first time, or with another document than before."""
+        """The visits of URLs that the run saw for the first time, or with another document than before."""
         self.delivered: set[int] = set()
         """The ids of the documents that any URL returned since the run began."""
         self.kept: set[int] = set()
-        """The ids of those that the same URL had returned before."""
+        """The ids of delivered documents that the same URL had returned before."""
         self.earlier: dict[int, Visit] = {}
-        """The last visit by this spider before the run, by the id of the document."""
+        """The last visit of each document by this spider before the run, by the id of the document."""
         self.own: set[int] = set()
         """The ids of the documents that their own URL returned last."""
         self.new_items: list[_Item] = []
         """The items of pages with several items that the run added."""
         self._items: list[_Item] = []
-        """Those that earlier runs of this spider added."""
+        """The items of such pages that earlier runs of this spider added."""
         self._delivered_before: dict[int, float] = {}
         self._run, self._store = run, store
         self._writers = {each.id: each.writer for each in store.runs()}
@@ -172,14 +172,14 @@ class _Visits:
             self.earlier[id] = max(visit, self.earlier.get(id, visit), key=attrgetter("seen"))
 
     def _is_listed(self, document: Signature) -> bool:
-        """Return whether a document is of an item that another page gave, with a URL of its own."""
+        """Return whether a document belongs to an item that a list page gave, and that has its own URL."""
         own = self._store.resolve(document.url) if document.url else None
         return own is not None and not own.firm and own.signature is document
 
     def moved(self) -> Iterator[Change]:
         """Yield the moved documents, each with the first of its new URLs.
 
-        A former URL that is known as a copy may be among the requests that the run skipped. Then nothing is known.
+        If the run skipped requests, a former URL that is a copy may be among them. Then nothing is known of a move.
         """
         settled = set(self.kept)
         for visit in sorted(self.changed, key=attrgetter("seen")):
@@ -191,7 +191,7 @@ class _Visits:
                     yield Change("moved", visit.url, last.url)
 
     def gone(self, since: float) -> Iterator[Change]:
-        """Yield the documents that were last seen after the time `since`, and before the run."""
+        """Yield the documents that were last seen between the time `since` and the start of the run."""
         for id, last in self.earlier.items():
             if last.seen >= since and id not in self.delivered:
                 yield Change("gone", last.url)
@@ -202,12 +202,12 @@ class _Visits:
 
 # The page
 
-MOST, COPIES = 50, 5  # rows of a list, copies of a cluster
-LONGEST, LONGEST_LINK = 300, 2000  # characters of a string that are shown, and of a URL that is a link
+MOST, COPIES = 50, 5  # the maximum rows of a list, and copies of a cluster
+LONGEST, LONGEST_LINK = 300, 2000  # the maximum characters of a shown string, and of a URL that is a link
 SAVED = ("documents", "duplicates", "requests/skipped", "dead_links/rescued", "bytes_saved")
 _LOGIN = re.compile(r"^(https?://)[^/?#]*@", re.IGNORECASE)
 
-Cluster: TypeAlias = tuple[Signature, Sequence[Visit]]  # an original and copies, that of least resemblance first
+Cluster: TypeAlias = tuple[Signature, Sequence[Visit]]  # an original, and copies by ascending resemblance
 
 
 class Report:
@@ -271,14 +271,14 @@ def _rank(row: tuple[Mapping[str, Any], int]) -> tuple[Any, ...]:
 
 
 def text(value: object) -> str:
-    """Return a value as HTML. Invisible characters, and those that turn a text around, are spelt out."""
+    """Return a value as HTML, cut to `LONGEST` characters. Invisible and text-turning characters become escapes."""
     signs = str(value)
     signs = signs[:LONGEST] + "…" * (len(signs) > LONGEST)
     return escape("".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in signs))
 
 
 def link(url: str) -> str:
-    """Return a URL without its login, as a link if it is one of the web. A URL with a label becomes no link."""
+    """Return a URL without its login as HTML: a link if it is a web address, else text. A URL with a label is text."""
     url, href = _LOGIN.sub(r"\1", url), ""
     if len(url) <= LONGEST_LINK and " " not in url:
         with suppress(ValueError):  # a broken IPv6 address, or a surrogate
@@ -288,7 +288,7 @@ def link(url: str) -> str:
 
 
 def table(caption: str, names: str, numbers: str, rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells that are HTML. Its columns are names, then numbers, both separated by commas."""
+    """Return an HTML table. `names` and `numbers` are its column heads, separated by commas. Cells must be HTML."""
     columns = [(name, "") for name in names.split(", ")] + [(name, ' class="number"') for name in numbers.split(", ")]
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in columns)
     lines = ("".join(f"<td{kind}>{cell}</td>" for cell, (_, kind) in zip(row, columns, strict=True)) for row in rows)

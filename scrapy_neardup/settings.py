@@ -83,7 +83,7 @@ Check = Callable[[Any], Any]
 
 
 def checking(allowed: str, fits: Callable[[Any], object], read: Check = lambda value: value) -> Check:
-    """Return a check that `read` converts a value without an error, and that the result fits."""
+    """Return a check that converts a value by `read`, and refuses it if `read` fails or the result does not fit."""
 
     def check(value: Any) -> Any:
         with suppress(ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -113,7 +113,7 @@ def _optional(check: Check) -> Check:
 
 
 def _listed(value: Any) -> tuple[Any, ...]:
-    """Return a list as a tuple. Text, as the option `-s` passes it, is a list in JSON or split at commas."""
+    """Return a list as a tuple. Text, as the option `-s` passes it, is a list in brackets or is split at commas."""
     if isinstance(value, str) and not value.startswith("["):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     value = literal(value)
@@ -123,7 +123,7 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 
 def literal(value: Any) -> Any:
-    """Return the value of text in JSON or Python syntax, as `-s` passes dictionaries; anything else unchanged."""
+    """Return the value of text in JSON or Python syntax, as `-s` passes it. Return anything else unchanged."""
     for read in (json.loads, ast.literal_eval) if isinstance(value, str) else ():
         with suppress(ValueError, SyntaxError):
             return read(value)
@@ -131,7 +131,7 @@ def literal(value: Any) -> Any:
 
 
 def detector_name(part: Any) -> Any:
-    """Return the name or the import path of an entry of NEARDUP_DETECTORS."""
+    """Return the name or the import path of an entry of NEARDUP_DETECTORS; None or "" if it has none."""
     if isinstance(part, _NAMED):
         return part if isinstance(part, str) else part.get("name")
     return getattr(part, "name", "")
@@ -154,7 +154,7 @@ def _detectors(value: Any) -> tuple[Any, ...]:
 
 
 def _by_length(value: Any) -> Any:
-    """Return a required resemblance, or a dictionary from minimum numbers of tokens to required resemblances."""
+    """Return a resemblance, or a dictionary from minimum numbers of tokens to resemblances, sorted by tokens."""
     value, share = literal(value), number(0, 1)
     if not isinstance(value, Mapping):
         return share(value)
@@ -278,8 +278,8 @@ class Config:
         return cls(**given)
 
     def ignoring(self, name: str | None) -> Config:
-        """Return the configuration with one more ignored field, or with no more for None.
+        """Return the configuration with one more ignored field, or unchanged if `name` is None.
 
-        Call this for the field that identifies the rows of a feed. Such a field says nothing of the record.
+        Call this for the field that identifies the rows of a feed, since that field says nothing of the record.
         """
         return replace(self, ignore_fields=(*self.ignore_fields, name)) if name else self

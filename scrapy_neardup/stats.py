@@ -39,7 +39,7 @@ Stat = Literal[
     "store/unjudged",
     "errors",
 ]
-"""The names of all stats, without the prefix. A detector that found a duplicate has a stat too, see `BY_DETECTOR`."""
+"""The names of stats, without the prefix. Each detector that found a duplicate has one more, see `BY_DETECTOR`."""
 
 _SUMMED: tuple[tuple[Stat, str], ...] = (
     ("no_text", "items without text"),
@@ -76,7 +76,7 @@ def _parts(stats: Mapping[str, Any]) -> Iterator[str]:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a number with its noun, which is in the plural unless the number is 1."""
+    """Return a number and its noun, in the plural unless the number is 1."""
     plurals = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{count} {noun if count == 1 else plurals}"
 

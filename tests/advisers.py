@@ -1,4 +1,4 @@
-"""Advisers for the tests of the doors, turned on in EXTENSIONS."""
+"""Advisers for the tests of the interface for advisers. EXTENSIONS enables them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures: two hosts and a way to crawl them in a process of its own, and a server of the test's own."""
+"""Fixtures: two hosts, crawls of them in separate processes, stores, and a server for one test."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from tcp_proxy import TcpProxy
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.stats import BY_DETECTOR, PREFIX, Stat
 
-if scrapy.version_info < (2, 15):  # it asks for the reactor also where there is none
+if scrapy.version_info < (2, 15):  # before this version, Scrapy needs an installed reactor
     install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")
 
 HERE = Path(__file__).parent
 
-# What is started in the background, or by nohup, ignores these, and so would every process that a test starts.
+# A process in the background, or under nohup, ignores these signals, and so would each process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-gc.disable()  # while there is nothing but modules and tests to look at, which all stay
+gc.disable()  # until the tests are collected, since modules and tests all stay in memory
 
 
 def pytest_collection_finish() -> None:
@@ -63,14 +63,14 @@ class Crawl:
 
 
 def unknown(stats: dict[str, Any]) -> list[str]:
-    """Return the stats of ours that neither scrapy_neardup.stats nor docs/contrib.md names."""
+    """Return the stats of the plugin that neither scrapy_neardup.stats nor docs/contrib.md names."""
     names = [name.removeprefix(PREFIX) for name in stats if name.startswith(PREFIX)]
     known = {*get_args(Stat), "variants/learned", "variants/dropped"}
     return [name for name in names if name not in known and not name.startswith(BY_DETECTOR)]
 
 
 class Crawler:
-    """Runs crawls that share a store, each with a feed of its own."""
+    """Runs crawls that share a store. Each crawl has its own feed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,17 +81,17 @@ class Crawler:
     def start(
         self, spider: str = "ListSpider", settings: dict[str, Any] | None = None, **args: Any
     ) -> Fork | subprocess.Popen[str]:
-        """Start a crawl in a process of its own; `finish` waits for it."""
+        """Start a crawl in another process. `finish` waits for it."""
         path = str(self.specify(spider, settings, args))
         if sys.executable == PYTHON:
             return FORKS.start(HERE, ["crawl", path], dict(os.environ))
-        # A test has put another in its place.
+        # A test has replaced the interpreter.
         return subprocess.Popen(
             [sys.executable, str(HERE / "crawl.py"), path], cwd=HERE, stderr=subprocess.PIPE, text=True
         )
 
     def specify(self, spider: str, settings: dict[str, Any] | None, args: dict[str, Any]) -> Path:
-        """Write down what the next crawl is to do, as crawl.py reads it."""
+        """Write the file from which crawl.py reads what the next crawl has to do."""
         self.runs += 1
         paths = {name: str(self.folder / f"{name}{self.runs}.txt") for name in ("log", "stats")}
         spec = {
@@ -108,7 +108,7 @@ class Crawler:
         return path
 
     def hold(self, *urls: str, number: int = 1, words: int = 150) -> None:
-        """Hold an article as a document of the first URL, with the other URLs as copies."""
+        """Add an article to the store as a document of the first URL, with the other URLs as copies."""
         with Deduplicator.open(self.store) as dedup:
             for url in urls:
                 dedup.claim(Document(url, article(number, words))).commit()
@@ -117,7 +117,7 @@ class Crawler:
         return self.folder / f"items{run}.jsonl"
 
     def items(self, run: int) -> list[dict[str, Any]]:
-        """Return the items in a feed as it lies on disk; a last line that was cut off by a kill is none."""
+        """Return the items in the feed of a run. A last line that a kill cut off is left out."""
         lines = self.feed(run).read_text().split("\n")[:-1] if self.feed(run).exists() else []
         return [json.loads(line) for line in lines]
 
@@ -138,10 +138,10 @@ class Crawler:
     def __call__(
         self, spider: str = "ListSpider", settings: dict[str, Any] | None = None, *, alone: bool = False, **args: Any
     ) -> Crawl:
-        """Crawl, and insist that it went well.
+        """Crawl, and check that the crawl succeeded.
 
-        `alone`: in a process of its own; other crawls share one, unless they set a reactor. `patch`: what names in
-        modules stand for in this crawl, by their full names.
+        `alone`: crawl in another process. Other crawls share one process, unless they set a reactor. `patch`: the
+        values of names in modules during this crawl, by full name.
         """
         has_reactor = any(name.startswith("TWISTED_REACTOR") for name in settings or {})
         if alone or has_reactor or sys.executable != PYTHON:
@@ -156,7 +156,7 @@ class Crawler:
 
 @pytest.fixture
 def crawl(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Crawler]:
-    """Crawl with a store of the test's own: in a file, or on a server where the test or the environment asks for it."""
+    """Run crawls with a new store in a file, or on a server if the test or the environment requires one."""
     crawler = Crawler(tmp_path)
     if getattr(request, "param", os.environ.get("NEARDUP_TEST_STORE", "file")) == "file":
         yield crawler
@@ -168,13 +168,13 @@ def crawl(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Crawler]:
 
 @pytest.fixture(params=["keep", "drop"])
 def life(crawl: Crawler, request: pytest.FixtureRequest) -> Life:
-    """Crawl a site day after day, in each of the modes that promise something of the feeds."""
+    """Crawl a site on several days, in each mode that promises something about the feeds."""
     return Life(crawl, request.param)
 
 
 @pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """Return the place of an empty store, on disk and on a server where a test does not choose one of them."""
+    """Return a place for an empty store. A test that chooses none runs on disk and on a server."""
     return KINDS[request.param](tmp_path)
 
 
@@ -204,6 +204,6 @@ def proxy(server: Server) -> Iterator[TcpProxy]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a server up soon, and try it again soon."""
+    """Make a store give up its server soon, and try it again soon."""
     monkeypatch.setattr("scrapy_neardup.store.redis_server.SECONDS", 2.0)
     monkeypatch.setattr("scrapy_neardup.store.redis_server.PAUSES", (0.01, 0.1))

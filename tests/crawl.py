@@ -1,4 +1,4 @@
-"""Runs real crawls: `python crawl.py SPEC.json` one in a process of its own. Deprecations of Scrapy are errors."""
+"""Run real crawls: `python crawl.py SPEC.json` runs one in its own process. Deprecations of Scrapy are errors."""
 
 from __future__ import annotations
 

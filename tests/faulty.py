@@ -1,4 +1,4 @@
-"""Places where a store can't be written or read: Python itself is started there, with whatever a test runs."""
+"""Make places where a store can't be written or read, and start Python there with the code of a test."""
 
 from __future__ import annotations
 

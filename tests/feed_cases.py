@@ -1,4 +1,4 @@
-"""Feeds of odd or broken content, as bytes, with the rows or the messages that they lead to."""
+"""Feeds with odd or broken content, as bytes, with the rows or messages that they give."""
 
 from __future__ import annotations
 

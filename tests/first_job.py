@@ -1,6 +1,6 @@
-"""The README's first job, as a stranger does it in a folder of his own: `python tests/first_job.py`.
+"""Do the README's first job in a new folder, as a stranger would: `python tests/first_job.py`.
 
-It needs nothing but the package, whose `scrapy` is that of the Python that runs this. Each port becomes a free one.
+Only the package is needed. Its `scrapy` is that of the Python that runs this. Each port is replaced by a free one.
 """
 
 from __future__ import annotations

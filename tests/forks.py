@@ -1,7 +1,7 @@
-"""Run crawls, calls of `scrapy neardup` and code, each in a process that is forked from one that has imported all.
+"""Run crawls, `scrapy neardup` and code in processes that are forked from one that has imported everything.
 
-To import Scrapy takes a second, but there are some thousand of them. `python forks.py`: a request a line on stdin, as
-JSON, and its answer a line on stdout, until stdin ends. Linux only.
+An import of Scrapy takes a second, and the tests need some thousand processes. `python forks.py` reads a request a line
+from stdin, as JSON, and writes its answer as a line to stdout, until stdin ends. Linux only.
 """
 
 from __future__ import annotations

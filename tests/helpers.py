@@ -1,4 +1,4 @@
-"""What several unit tests share: generated texts, documents, signatures, and a process of one's own."""
+"""What several unit tests share: generated texts, documents, signatures, and separate processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORDS = [a + b + c for a in _SYLLABLES[::3] for b in _SYLLABLES[::5] for c in _
 
 
 def words(count: int, seed: int) -> list[str]:
-    """Return so many words in random order; texts of two seeds share no run of words worth the name."""
+    """Return so many random words. Texts of two seeds have hardly any shingle in common."""
     return random.Random(seed).choices(_WORDS, k=count)
 
 
@@ -40,7 +40,7 @@ def text(seed: int, count: int = 200) -> str:
 
 
 def edited(original: str, *places: int) -> str:
-    """Return a text with the words at these places replaced by words that no other text has."""
+    """Return a text in which each word at these places is replaced by a word that generated texts lack."""
     parts = original.split()
     for place in places:
         parts[place] = f"changed{place}"
@@ -53,18 +53,18 @@ def hashes(count: int, seed: int) -> np.ndarray:
 
 
 def sketch(tokens: int = 100, shingles: Iterable[int] | np.ndarray = (), figures: Iterable[int] = ()) -> Sketch:
-    """Return a sketch of hashes given as such; figures as 16-bit values, which are the upper bits of a hash."""
+    """Return a sketch of hashes of shingles, and of figures given as the upper 16 bits of their hashes."""
     upper = sorted(figure << 48 for figure in figures)
     return make_sketch(tokens, np.array(shingles, dtype=np.uint64), np.array(upper, dtype=np.uint64))
 
 
 def detectors() -> list[Detector]:
-    """Return two that need no lexicon, one with each kind of index."""
+    """Return two detectors without a lexicon, one with each kind of index."""
     return [Exact(), SimHash(3)]
 
 
 def signature(name: str, exact: int = 1, simhash: int = 0, url: str | None = None, **others: Any) -> Signature:
-    """Return one that is found by either fingerprint; its name is the end of its URL."""
+    """Return a signature that either fingerprint finds. `name` is the end of its URL."""
     return built(url or f"http://site.example/{name}", {"exact": (exact,), "simhash": (simhash,)}, sketch(), **others)
 
 
@@ -78,17 +78,17 @@ def built(
     facts: bytes = b"",
     **others: Any,
 ) -> Signature:
-    """Return one with these fingerprints and this sketch."""
+    """Return a signature with these fingerprints and the sketch `text`."""
     return Signature(url, encode(fingerprints, text, layout, facts), first_seen, **others)
 
 
 def asking(fingerprints: Mapping[str, Sequence[int]]) -> Signature:
-    """Return one that is held nowhere, to find those that have the same fingerprints."""
+    """Return a signature that no store holds, to find those with the same fingerprints."""
     return built(None, fingerprints, sketch())
 
 
 def named(name: str) -> bytes:
-    """Return the facts of a record that has a name and says nothing else."""
+    """Return the packed facts of a record that has only a name."""
     return pack({"name": (Kind.WORDS, hash_text(name))})
 
 
@@ -97,7 +97,7 @@ def link(url: str, to: Signature | None, *, is_copy: bool = False, seen: float =
 
 
 def claimed(dedup: Deduplicator, *documents: Document) -> list[str]:
-    """Claim and commit one after another; return the statuses."""
+    """Claim and commit documents one after another. Return the statuses of their verdicts."""
     statuses = []
     for document in documents:
         claim = dedup.claim(document)
@@ -113,7 +113,7 @@ def settle(store: Store) -> None:
 
 
 def until(true: Callable[[], object], seconds: float = 30) -> None:
-    """Wait until something is true; fail where that takes longer."""
+    """Wait until `true()` is true. Fail if that takes longer than so many seconds."""
     deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -121,26 +121,26 @@ def until(true: Callable[[], object], seconds: float = 30) -> None:
 
 
 def names(signatures: Iterable[Signature]) -> list[str]:
-    """Return the ends of the URLs."""
+    """Return the part of each URL after the last slash."""
     return [canonical_url(s.url or "").rpartition("/")[2] for s in signatures]
 
 
 def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own, which finds these helpers: a fork, or a new one where its environment is."""
-    if environment or sys.executable != PYTHON:  # a test has put another in its place
+    """Run code in another process, which can import these helpers: a fork or, for another environment, a new one."""
+    if environment or sys.executable != PYTHON:  # a test has replaced the interpreter
         return run([sys.executable, "-c", code, *arguments], PYTHONPATH=str(HERE), **environment)
     fork = FORKS.start(HERE, ["code", code, *arguments], dict(os.environ))
     return subprocess.CompletedProcess(arguments, fork.wait(), *fork.communicate())
 
 
 def talk(code: str, *arguments: str) -> Talk:
-    """Start code in a process of its own, to talk with."""
+    """Start code in another process, and return a way to talk with it."""
     return FORKS.talk(HERE, ["code", code, *arguments], dict(os.environ))
 
 
 @contextmanager
 def talking(code: str, *arguments: str) -> Iterator[Talk]:
-    """Talk with code in a process of its own, which is ended if it has not ended by then."""
+    """Talk with code in another process, and kill that at the end of the `with` block."""
     process = talk(code, *arguments)
     try:
         yield process
@@ -164,7 +164,7 @@ def run(
 
 
 class Entry:
-    """Something to be found, equal to all others: indexes must go by identity."""
+    """An entry that is equal to all others, since indexes must compare by identity."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -183,9 +183,9 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def write_labelled(folder: Path) -> Path:
-    """Write a labelled set of 100 texts: long and short pairs that are duplicates, short ones that only look so.
+    """Write a labelled set of 50 pairs: 30 long and 10 short pairs of duplicates, and 10 short pairs of look-alikes.
 
-    Short ones that are duplicates differ in one word; those that are not differ in four.
+    Short duplicates differ in one word, and look-alikes in four.
     """
     folder.mkdir(exist_ok=True)
     docs, pairs = [], []

@@ -1,4 +1,4 @@
-"""The house: modules, rooms and imports of the package. `python tests/house.py` prints a line for each."""
+"""Find the modules, rooms and imports of the package. `python tests/house.py` prints a line for each file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items of every kind that Scrapy knows, for spiders and tests alike."""
+"""Items of every kind that Scrapy knows, for spiders and tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crawl a site that changes from day to day; check after each day what the feeds promise."""
+"""Crawl a site that changes from day to day, and check after each day what the feeds promise."""
 
 from __future__ import annotations
 

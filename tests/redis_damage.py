@@ -1,4 +1,4 @@
-"""Damages to the keys of a server, and what became of the store."""
+"""Damage the keys on a server, and find out what became of the store."""
 
 from __future__ import annotations
 

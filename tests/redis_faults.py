@@ -1,4 +1,4 @@
-"""What is asked of a store on a server that fails, before and after: documents by number, and what became of them."""
+"""Write documents to a store on a server that fails, and find out which of them the store has afterwards."""
 
 from __future__ import annotations
 

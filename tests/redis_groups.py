@@ -1,4 +1,4 @@
-"""Servers that belong together, and what stands before one: sentinels, a cluster, TLS."""
+"""Servers that work together, and programs in front of a server: sentinels, a cluster, TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real server for the tests, on a free port: started when the first test asks for it, ended with the process."""
+"""A real server for the tests, on a free port. The first test that needs it starts it; it ends with the process."""
 
 from __future__ import annotations
 

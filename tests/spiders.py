@@ -1,4 +1,4 @@
-"""Spiders and pipelines of the crawl tests; imported in the process that crawls."""
+"""Spiders and pipelines of the crawl tests. The process that crawls imports them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ KINDS = {**kinds("url", "title", "text"), "serialized": SerializedItem}
 
 
 class ListSpider(scrapy.Spider):
-    """Requests what the test lists, one after another or together, and yields an item a page.
+    """Requests the URLs that the test lists, and yields an item for each page.
 
     `spec`: `urls`, and optionally `kind` (of item), `with_url`, `item_url`, `field` (text, html or body), `start`
-    (request them as start requests), `together`, `meta`, `method`, `body`, `headers`, `errback`, `attributes`.
+    (request them as start requests), `meta`, `method`, `body`, `headers`, `errback`, `attributes`.
     """
 
     name = "list"
@@ -93,7 +93,7 @@ class ListSpider(scrapy.Spider):
 
 
 class Browser:
-    """Shows another article for each route of an app, as a browser that runs its scripts does."""
+    """Returns another article for each URL fragment, as a browser that runs the scripts of a page does."""
 
     def process_response(self, request, response):
         if "#" not in request.url:
@@ -102,14 +102,14 @@ class Browser:
 
 
 class WithRoutes:
-    """Tells the routes of an app apart."""
+    """Makes requests differ if the fragments of their URLs differ."""
 
     def fingerprint(self, request):
         return fingerprint(request, keep_fragments=True)
 
 
 class OtherSpider(ListSpider):
-    """Does the same under another name."""
+    """Does the same as ListSpider under another name."""
 
     name = "other"
 
@@ -125,7 +125,7 @@ class ManySpider(ListSpider):
 
 
 class RowSpider(ListSpider):
-    """Yields an item for each paragraph of a page: with a URL of its own, or with that of the page."""
+    """Yields an item for each paragraph of a page, with its own URL or the URL of the page."""
 
     def page(self, response):
         for number, text in enumerate(response.css("p::text").getall()):
@@ -141,7 +141,7 @@ class Record:
 
 
 class RecordSpider(ListSpider):
-    """Yields two records for each paragraph of a page, of two types; the number is in the element after it."""
+    """Yields two records of different types for each paragraph of a page. The <b> elements have their SKUs."""
 
     def page(self, response):
         for description, sku in zip(response.css("p::text").getall(), response.css("b::text").getall(), strict=True):
@@ -157,7 +157,7 @@ class JsonSpider(ListSpider):
 
 
 class OneSiteAfterAnother(ListSpider):
-    """Requests the URLs of `then` together when those of `urls` have been dealt with."""
+    """Requests the URLs of `urls` and, when the spider is idle, those of `then` together."""
 
     @classmethod
     def from_crawler(cls, crawler, *args, **kwargs):
@@ -174,7 +174,7 @@ class OneSiteAfterAnother(ListSpider):
 
 
 class OneAfterAnother(ListSpider):
-    """Requests each URL when the one before has been dealt with."""
+    """Requests each URL when the page of the previous one has been parsed or has failed."""
 
     def list(self, response):
         self.left = list(self.spec["urls"])
@@ -202,7 +202,7 @@ class InlineSpider(ListSpider):
 
 
 class AgainSpider(ListSpider):
-    """Asks again for what failed."""
+    """Requests a failed page again."""
 
     def failed(self, failure):
         super().failed(failure)
@@ -229,14 +229,14 @@ class MetaSpider(ListSpider):
 
 
 class IndexSpider(ListSpider):
-    """Follows links with the meta of the page that they are on, which gives no item."""
+    """Follows links with the meta of the page that they are on. That page gives no item."""
 
     def page(self, response):
         yield from response.follow_all(css="a", callback=super().page, errback=self.failed, meta=response.meta)
 
 
 class SiteSpider(ListSpider):
-    """Yields an item of each page that has a text, and follows all links, the first ones first."""
+    """Yields an item for each page with text, and follows all links, the first links first."""
 
     def page(self, response):
         if response.css("p::text, #content div::text"):
@@ -246,17 +246,17 @@ class SiteSpider(ListSpider):
 
 
 class Stream(ListSpider):
-    """Yields items with the time of each, the last one late."""
+    """Yields three items with the time of each. The last one comes late."""
 
     async def page(self, response):
         for number in range(3):
-            if number == 2:  # the first one was judged when the second one was there
+            if number == 2:  # until the first two have a verdict
                 await asyncio.sleep(0.2)
             yield {"url": response.urljoin(f"/{number}"), "text": article(number), "as_of": time.time()}
 
 
 class GivesUp(ListSpider):
-    """Raises an error after the first item."""
+    """Raises an error after the first item of a page."""
 
     def page(self, response):
         yield {"text": article(1)}
@@ -264,14 +264,14 @@ class GivesUp(ListSpider):
 
 
 class Replacement:
-    """Gives another item where a callback fails."""
+    """Yields another item if a callback fails."""
 
     def process_spider_exception(self, response, exception):
         return [{"text": article(2)}]
 
 
 class OddSpider(ListSpider):
-    """Yields items that nobody can make sense of."""
+    """Yields items with invalid URLs and texts, after a normal item."""
 
     def page(self, response):
         yield from super().page(response)
@@ -286,7 +286,7 @@ def nested(value: Any, depth: int) -> Any:
 
 
 class OddValues(ListSpider):
-    """Yields the article of a page once for each odd value, each time at another place; and each of them twice."""
+    """Yields two items with equal articles on two hosts for each odd value of a field."""
 
     def page(self, response):
         cyclic: list[Any] = []
@@ -298,7 +298,7 @@ class OddValues(ListSpider):
 
 
 class ForgetOddValue:
-    """Removes from items what no feed can write."""
+    """Removes the field that no feed can write."""
 
     def process_item(self, item):
         del item["odd"]
@@ -306,9 +306,9 @@ class ForgetOddValue:
 
 
 class Hold:
-    """Holds items until so many responses have come as HOLD_RESPONSES says; drops the first item if told so.
+    """Holds items until HOLD_RESPONSES responses have come. Drops the first item if HOLD_DROPS_FIRST is set.
 
-    The first is held, too, until as many documents wait for what becomes of others as HOLD_WAITING says.
+    Holds the first item also until HOLD_WAITING documents wait for the outcome of others.
     """
 
     def __init__(self, crawler) -> None:
@@ -337,14 +337,14 @@ class Hold:
 
 
 class CancelFirst(Hold):
-    """Ends the first item in a way that Scrapy gives no signal for."""
+    """Cancels the first item, for which Scrapy sends no signal."""
 
     def drop(self):
         raise asyncio.CancelledError
 
 
 class AskFirst:
-    """Holds the first item until the test answers at the URL that ASK names."""
+    """Holds the first item until the test answers a request to the URL in the setting ASK."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -391,7 +391,7 @@ class FailEverySecond(DropEverySecond):
 
 
 class AddItem:
-    """Has another item go through all pipelines within each of those from pages, and waits for it."""
+    """Sends another item through all pipelines while it processes an item of a page, and waits for it."""
 
     def __init__(self, crawler) -> None:
         self.crawler = crawler
@@ -408,14 +408,14 @@ class AddItem:
 
 
 class AddOddValue:
-    """Gives one copy a value that JSON does not know."""
+    """Adds to one copy a value that JSON can't represent."""
 
     def process_item(self, item):
         return {**item, "odd": object()} if "127.0.0.2" in item["url"] and "/1.html" in item["url"] else item
 
 
 class CountFeeds:
-    """Counts the signals of feeds that are closed."""
+    """Counts the signals that Scrapy sends when it closes feeds."""
 
     def __init__(self, crawler) -> None:
         self.stats = crawler.stats
@@ -434,21 +434,21 @@ class CountFeeds:
 
 
 class ReplaceItem:
-    """Returns another object than it was given, and loses the fields by which it could be known."""
+    """Returns another item, without the fields that could identify the original item."""
 
     def process_item(self, item):
         return {"replaced": len(item.get("text", ""))}
 
 
 class CopyItem:
-    """Returns an equal object."""
+    """Returns an equal item that is another object."""
 
     def process_item(self, item):
         return dict(item)
 
 
 class SameObject(ListSpider):
-    """Yields one object again and again, changed in between."""
+    """Yields one object several times, with another text each time."""
 
     def page(self, response):
         item = {}
@@ -458,14 +458,14 @@ class SameObject(ListSpider):
 
 
 class ProcessorInTasks(ItemPipelineManager):
-    """Runs the pipelines in a task for each item, as a limit on their time does."""
+    """Runs the pipelines for each item in a new task, as a timeout would."""
 
     async def process_item_async(self, item):
         return await asyncio.create_task(super().process_item_async(item))
 
 
 class OwnHandler(HTTP11DownloadHandler):
-    """Counts downloads."""
+    """Downloads, and counts the downloads."""
 
     async def download_request(self, request):
         self.crawler.stats.inc_value("test/downloaded")
@@ -473,7 +473,7 @@ class OwnHandler(HTTP11DownloadHandler):
 
 
 class Pool:
-    """Opens something at the first item that lives as long as the crawl, as a pool of connections does."""
+    """Starts a task at the first item that lasts as long as the crawl, as a pool of connections does."""
 
     def __init__(self) -> None:
         self.task = None
@@ -484,7 +484,7 @@ class Pool:
 
 
 class AnySignal:
-    """Listens to all signals, as a logger of signals does."""
+    """Receives all signals, as a logger of signals does."""
 
     @classmethod
     def from_crawler(cls, crawler):
@@ -497,7 +497,7 @@ class AnySignal:
 
 
 async def _until(true: Callable[[], bool]) -> None:
-    """Wait until something is true; where it never is, end the crawl so that its test fails, whatever that asserts."""
+    """Wait until `true()` is true. After 60 seconds, end the process, so that the test fails in any case."""
     end = time.monotonic() + 60
     while not true():
         if time.monotonic() > end:
@@ -521,7 +521,7 @@ class Failing:
 
 
 class Choosy(Failing):
-    """A detector with a bug that shows on few texts."""
+    """A detector with a bug that only texts with "impossible" trigger."""
 
     name = scheme = "choosy"
 
@@ -530,7 +530,7 @@ class Choosy(Failing):
 
 
 class NotHere(Exact):
-    """A detector that refuses to work in the process which crawls."""
+    """A detector that raises an error in the process that crawls."""
 
     name = "not_here"
     heavy = True
@@ -542,9 +542,9 @@ class NotHere(Exact):
 
 
 class Patient(ListSpider):
-    """Lets `wait_until_told` go on when it has some pages, and has got no more for a while; notes how many these were.
+    """Creates the file for which `wait_until_told` waits, once it has some pages and gets no more. Counts these pages.
 
-    That takes a reactor which is not held.
+    This works only if nothing blocks the reactor.
     """
 
     @classmethod
@@ -577,7 +577,7 @@ def wait_until_told():
 
 
 class WhenTold(Exact):
-    """A detector that takes until the crawl has gone on."""
+    """A detector that takes until `Patient` creates its file."""
 
     heavy = True
 
@@ -587,7 +587,7 @@ class WhenTold(Exact):
 
 
 def read_when_told(html):
-    """Take the text of a page, once the crawl has gone on."""
+    """Return the start of a page as its text, once `Patient` has created its file."""
     wait_until_told()
     return html[:500]
 
@@ -596,7 +596,7 @@ read_when_told.heavy = True
 
 
 class PagedSpider(ListSpider):
-    """Reads paged lists: follows the links to items, an item a page, and then the link to the next page."""
+    """Reads paged lists: follows the links to pages with an item, and then the link to the next list."""
 
     async def start(self):
         for url in self.spec["urls"]:

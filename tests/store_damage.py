@@ -1,4 +1,4 @@
-"""Damages to the files of a store, and what became of it: to be run in a process of its own, as some may be fatal."""
+"""Damage the files of a store, and find out what became of it. Some damage may be fatal, so use another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the store protocol ask of stores: detectors with each kind of index, and strategies."""
+"""Inputs for the tests of the store protocol: detectors with each kind of index, and strategies."""
 
 from __future__ import annotations
 

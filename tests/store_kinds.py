@@ -1,4 +1,4 @@
-"""Stores that outlive their process: one interface to fill, kill and look at a store in a file or on a server."""
+"""Stores that outlive their process: one interface to fill, kill and inspect a store in a file or on a server."""
 
 from __future__ import annotations
 

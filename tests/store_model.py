@@ -1,4 +1,4 @@
-"""What a store promises, as plain dictionaries and lists: nothing is indexed, nothing is written."""
+"""A model of what a store promises, in plain dictionaries and lists, without an index and without writing."""
 
 from __future__ import annotations
 

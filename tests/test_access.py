@@ -1,4 +1,4 @@
-"""Asking a store on a server beside the loop: in order, together where questions come together, and none for ever."""
+"""Questions to a store on a server beside the event loop: in order, joined if they come together, and none forever."""
 
 from __future__ import annotations
 

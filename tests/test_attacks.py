@@ -29,7 +29,7 @@ def test_no_dead_public_page_is_replaced_by_a_private_one(crawl, a, internet):
 
 
 @pytest.mark.parametrize("location", ["{private}/1.html", "http://2130706433:{port}/1.html"])
-def test_nor_by_a_public_copy_that_redirects_to_a_private_one(crawl, a, internet, location):
+def test_no_dead_page_is_replaced_by_a_public_copy_that_redirects_to_a_private_one(crawl, a, internet, location):
     a.pages["/1.html"] = Page(html(article(1)))
     to = location.format(private=a.url, port=a.url.rpartition(":")[2])
     internet.pages["http://copy.example/1.html"] = Page(status=302, location=to)
@@ -41,7 +41,7 @@ def test_nor_by_a_public_copy_that_redirects_to_a_private_one(crawl, a, internet
     assert internet.asked() == urls
 
 
-def test_nor_by_a_file(crawl, internet, tmp_path):
+def test_no_dead_page_is_replaced_by_a_local_file(crawl, internet, tmp_path):
     (tmp_path / "secret.html").write_text(html(article(1)))
     file = (tmp_path / "secret.html").as_uri()
     internet.pages["http://copy.example/1.html"] = Page(status=302, location=file)

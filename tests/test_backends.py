@@ -1,4 +1,4 @@
-"""What every back end does: the contract of `store.base.Backend`, in memory, in a file and on a server."""
+"""The contract of `store.backend.Backend`, for stores in memory, in a file and on a server."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def flipped(simhash: int, count: int) -> int:
 
 
 @pytest.mark.parametrize("distance", [0, 3, 6])
-def test_near_simhashes(place: Place, distance: int) -> None:
+def test_simhashes_up_to_a_distance_are_found(place: Place, distance: int) -> None:
     backend = place.begun()
     value = 0x0123456789ABCDEF
     rows = [document(n + 1, simhash=flipped(value, n)) for n in range(9)]

@@ -1,4 +1,4 @@
-"""Clusters by the map: each formula by numbers worked by hand, the map, and all of it."""
+"""Clusters by the self-organising map: each formula against values worked by hand, the map, and the whole."""
 
 from __future__ import annotations
 

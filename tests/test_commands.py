@@ -50,7 +50,7 @@ def test_help_names_the_verbs(tmp_path: Path) -> None:
     assert len(out.splitlines()) <= 30
 
 
-def test_version(tmp_path: Path) -> None:
+def test_version_is_printed_in_one_line(tmp_path: Path) -> None:
     assert succeeded(tmp_path, "--version").stdout == f"scrapy-neardup {version('scrapy-neardup')}\n"
 
 
@@ -129,7 +129,7 @@ def held(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_clusters(held: Path) -> None:
+def test_clusters_lists_an_original_with_its_copy(held: Path) -> None:
     (cluster,) = json.loads(succeeded(held, "clusters", "--store", "held.sqlite", "--json").stdout)
     assert (cluster["original"], cluster["copies"], cluster["words"]) == ("http://a.example/1", 1, 200)
     (member,) = cluster["members"]

@@ -42,7 +42,7 @@ def test_what_dedupe_decides_is_the_default(folder: Path) -> None:
     assert clustered(folder, "--id-field", "id", "--method", "dedupe") == WANTED
 
 
-def test_som(folder: Path) -> None:
+def test_som_clusters_as_wanted(folder: Path) -> None:
     pytest.importorskip("minisom")
     assert clustered(folder, "--id-field", "id", "--method", "som") == WANTED
 
@@ -64,7 +64,7 @@ def test_several_feeds_gzipped_with_other_names(tmp_path: Path) -> None:
     assert rows(tmp_path / "out.jsonl.gz") == WANTED
 
 
-def test_settings_count(folder: Path) -> None:
+def test_settings_decide_what_is_a_cluster(folder: Path) -> None:
     assert clustered(folder, "-s", "NEARDUP_RESEMBLANCE=1") == []
     assert clustered(folder, "-s", "NEARDUP_MIN_TOKENS=500") == []
 

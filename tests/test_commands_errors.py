@@ -1,4 +1,4 @@
-"""Every way in which the commands fail: one line on stderr, exit code 2, no traceback, and nothing is written."""
+"""Every way in which commands fail: one line on stderr, exit code 2, no traceback, and nothing is written."""
 
 from __future__ import annotations
 

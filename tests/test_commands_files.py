@@ -1,4 +1,4 @@
-"""The files that commands read and write: none is two things, and none appears before all of it is written."""
+"""The files of commands: no file is used for two purposes, and none appears before it is complete."""
 
 from __future__ import annotations
 

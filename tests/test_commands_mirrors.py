@@ -31,7 +31,7 @@ def told(folder: Path, *arguments: str) -> Any:
     return json.loads(succeeded(folder, *arguments, "--store", "held.sqlite", "--json").stdout)
 
 
-def test_mirrors(held: Path) -> None:
+def test_mirrors_lists_pairs_with_their_evidence(held: Path) -> None:
     pair, *others = told(held, "mirrors")
     assert [other["in_force"] for other in others] == [False, False]
     assert (pair["mirror"], pair["original"], pair["in_force"]) == ("b.example/m/…", "a.example", True)

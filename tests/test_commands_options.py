@@ -1,4 +1,4 @@
-"""What the options of the commands take, and that the global ones count before the verb as after it."""
+"""Values of the commands' options, and global options, which count before the verb as well as after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup VERB` on a store on a server: it tells the same as on disk, and what is damaged."""
+"""`scrapy neardup VERB` on a store on a server: results are those on disk, and damage is reported."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def both(folder: Path) -> Iterator[tuple[str, str]]:
         ("explain", ["http://b.example/1", "http://a.example/2"]),
     ],
 )
-def test_it_tells_what_a_store_on_disk_does(
+def test_a_verb_gives_the_same_result_as_on_disk(
     folder: Path, both: tuple[str, str], verb: str, arguments: list[str]
 ) -> None:
     first, second = (

@@ -1,4 +1,4 @@
-"""What the commands say: into streams that can't be written, that nobody reads, or that don't take every character."""
+"""Output of the commands to streams that can't be written, that nobody reads, or that can't encode characters."""
 
 from __future__ import annotations
 

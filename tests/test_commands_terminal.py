@@ -1,4 +1,4 @@
-"""The commands on a terminal: bars that tell how far they are, Ctrl-C."""
+"""The commands on a terminal: progress bars, Ctrl-C and signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scrapy neardup stats`, also of runs and damage, and `forget`: upkeep of a store, also while others write into it."""
+"""`scrapy neardup stats`, for runs and damage too, and `forget`, also while other processes write to the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compact`, and imports into a file where the disk or the process gives up: nothing is lost."""
+"""`compact`, and imports into a file, if the disk is full or the process is killed: nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: what is allowed, in Python and as text on the command line, and what is said of the rest."""
+"""Settings: what is allowed, in Python and as text on the command line, and the errors for other values."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ GOOD: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize(
     ("name", "value", "expected"), GOOD, ids=lambda value: getattr(value, "__name__", repr(value)[:24])
 )
-def test_good_values(name: str, value: Any, expected: Any) -> None:
+def test_good_values_are_converted(name: str, value: Any, expected: Any) -> None:
     config = Config.from_settings(Settings({f"NEARDUP_{name.upper()}": value}))
     read = getattr(config, name)
     assert read == expected

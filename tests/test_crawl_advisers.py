@@ -1,4 +1,4 @@
-"""The doors of a crawl: an adviser of the user's own, and the signals."""
+"""A user's own adviser and the signals of the plugin, in real crawls."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_error_of_an_adviser_is_counted_and_harms_no_request(crawl, a, urls):
     assert result.log.count(f"ByPath failed on {urls['refuse']}") == 1
 
 
-def test_it_is_not_asked_about_what_the_user_wants_fetched_and_in_no_audit(crawl, a, urls):
+def test_an_adviser_is_not_asked_in_an_audit_or_for_what_the_user_wants_fetched(crawl, a, urls):
     for settings, args in (
         ({}, {"meta": {"dont_neardup": True}}),
         ({}, {"start": True}),
@@ -59,7 +59,7 @@ def test_it_is_not_asked_about_what_the_user_wants_fetched_and_in_no_audit(crawl
     assert a.asked() == ["/stop"] * 3
 
 
-def test_it_is_told_of_verdicts_and_of_visits_that_were_committed(crawl, a, urls):
+def test_an_adviser_is_told_of_verdicts_and_of_committed_visits(crawl, a, urls):
     a.pages["/copy"] = a.pages["/plain"]
     a.pages["/empty"] = Page(html(""))
     result = crawl("OneAfterAnother", ON, urls=[urls["plain"], f"{a.url}/copy", f"{a.url}/empty"])
@@ -67,7 +67,7 @@ def test_it_is_told_of_verdicts_and_of_visits_that_were_committed(crawl, a, urls
     assert told(result.log, "visited") == [f"{urls['plain']}: committed", f"{a.url}/copy: committed"]
 
 
-def test_it_is_asked_for_a_dead_link_with_held_content(crawl, a, urls):
+def test_an_adviser_is_asked_for_a_dead_link_with_held_content(crawl, a, urls):
     crawl(settings=ON, urls=[urls["plain"]])
     a.pages["/plain-elsewhere"] = a.pages.pop("/plain")
     result = crawl(settings=ON, urls=[urls["plain"], f"{a.url}/unknown"])

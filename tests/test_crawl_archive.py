@@ -1,4 +1,4 @@
-"""Dead links lead to a web archive, if no copy is alive."""
+"""Dead links lead to a web archive if no copy is alive."""
 
 from __future__ import annotations
 

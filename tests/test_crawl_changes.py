@@ -63,7 +63,7 @@ def test_each_kind_of_change_is_listed_and_counted(crawl, a, revisit):
     assert (listed(crawl), counts(fourth)) == ([], {})
 
 
-def test_the_lines(crawl, a):
+def test_changes_prints_a_line_for_each_change_of_content(crawl, a):
     """A word is no change."""
     text, other = article(8), article(7)
     crawled(crawl, a, {"edited": text, "news": other, "old": 9})

@@ -148,7 +148,7 @@ def test_what_was_noted_of_a_rescue_is_not_of_requests_that_get_its_meta(crawl, 
     assert len(result.items) == 1
 
 
-def test_nor_where_the_mirror_led_elsewhere(crawl, a, b):
+def test_what_was_noted_of_a_rescue_is_not_of_other_requests_if_the_mirror_redirected(crawl, a, b):
     copies = [live(a), live(b, "/copy.html")]
     crawl.hold(*copies)
     a.pages["/new.html"] = Page(html(article(1), links=("/gone.html",)))

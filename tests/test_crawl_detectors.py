@@ -1,4 +1,4 @@
-"""Each detector as the only one: a crawl drops what it finds, and the next one, with a new process, skips it."""
+"""Each detector alone: a crawl drops what it finds, and the next crawl, in a new process, skips it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scrapy is used through what it documents, and where a user has put something of their own there, no item is lost."""
+"""No item is lost if a user has replaced a part of Scrapy with a component of his own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feed of dropped items: real crawls, whose feeds are read as any other."""
+"""The feed of dropped items, from real crawls. It can be read like any other feed."""
 
 from __future__ import annotations
 

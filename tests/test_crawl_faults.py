@@ -1,4 +1,4 @@
-"""Crawls on stores that fail: at the start they stop with the reason, later items pass and errors are counted."""
+"""Crawls on stores that fail: at the start, a crawl stops with the reason; later, items pass and errors are counted."""
 
 from __future__ import annotations
 

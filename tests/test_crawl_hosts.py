@@ -1,4 +1,4 @@
-"""Host mirrors are learned while crawling, save fetches, and are un-learned."""
+"""Rules on mirror hosts are learned in a crawl, save fetches, and are dropped again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of items: real crawls of real servers."""
+"""Items of every kind in real crawls of real servers: kept, dropped, tagged, or passed."""
 
 from __future__ import annotations
 

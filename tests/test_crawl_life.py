@@ -1,4 +1,4 @@
-"""What becomes of the feeds where a site moves, changes, breaks and comes back. Each test is one story."""
+"""The feeds of a site that moves, changes, breaks and comes back. Each test is one story."""
 
 from __future__ import annotations
 

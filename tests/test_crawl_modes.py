@@ -1,4 +1,4 @@
-"""The same on every reactor, and bad settings at the start."""
+"""Crawls work alike on every reactor, and bad settings stop them at the start."""
 
 from __future__ import annotations
 

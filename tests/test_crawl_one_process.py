@@ -1,4 +1,4 @@
-"""Crawlers that run in one process at the same time, on one store in a file: their claims meet."""
+"""Crawlers that run at the same time in one process, on one store in a file: each sees the others' claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing is lost: pending, committed and withdrawn items, twins that wait, runs that die."""
+"""No item is lost: pending, committed and withdrawn items, copies of pending ones, runs that die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of a preferred host are fetched and kept, whoever else has them."""
+"""Pages of a preferred host are fetched and kept, even if another host has them too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def of(site):
 
 
 @pytest.mark.parametrize("revisit", ["keep", *slow("drop", "skip")])
-def test_every_page_of_it_is_kept(crawl, a, b, urls, revisit):
+def test_every_page_of_a_preferred_host_is_kept(crawl, a, b, urls, revisit):
     settings = {**PREFERRED, "NEARDUP_REVISIT": revisit}
     first = crawl(settings=settings, urls=urls)
     assert {*of(b)} <= {*first.urls}
@@ -32,7 +32,7 @@ def test_every_page_of_it_is_kept(crawl, a, b, urls, revisit):
 
 
 @pytest.mark.slow
-def test_it_is_kept_in_each_run_though_the_other_is_fetched_first(crawl, a, b, urls):
+def test_a_page_of_a_preferred_host_is_kept_in_each_run_though_a_copy_is_fetched_first(crawl, a, b, urls):
     for _ in range(3):
         result = crawl("OneAfterAnother", {**PREFERRED, "NEARDUP_SKIP_MIRRORS": False}, urls=urls)
         assert {*of(b)} <= {*result.urls}

@@ -1,4 +1,4 @@
-"""What becomes of the feeds where a crawl is limited, stopped, cached, or not alone. Each test is one story."""
+"""The feeds of crawls that are limited, stopped, cached, or run at once. Each test is one story."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crawls on a store on a server that fails: every item passes, and the store learns of it afterwards."""
+"""Crawls on a store on a server that fails: every item passes, and the store gets it afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crawls that stop once only seen items come."""
+"""Crawls that stop when only seen items come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference pages of one form on one host, copies of one of them on another, in a crawl."""
+"""A crawl of reference pages of one form on one host, with copies of one of them on another host."""
 
 from __future__ import annotations
 

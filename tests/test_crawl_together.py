@@ -1,4 +1,4 @@
-"""Two crawls at the same time on one store that both meet a content before either can know of the other's."""
+"""Two crawls at the same time on one store that meet a content before either knows of the other's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crawls skip URLs that differ from fetched ones in nothing that matters, and fetch them again when that is wrong."""
+"""Crawls skip URLs that differ only in parameters that do not matter, and fetch them again if that was wrong."""
 
 from __future__ import annotations
 

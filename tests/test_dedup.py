@@ -1,4 +1,4 @@
-"""What is decided of documents, on what evidence, and what becomes of claims."""
+"""Verdicts on documents, their evidence, and what becomes of claims."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ NEAR, FEW = edited(text(1), 100), "just a few words"
         ([(A, FEW)], (B, FEW), ("unique", None), 2),
     ],
 )
-def test_verdict(
+def test_verdict_and_number_of_held_documents_by_story(
     dedup: Deduplicator,
     before: list[tuple[str | None, str | int]],
     last: tuple[str | None, str | int],
@@ -116,7 +116,7 @@ def test_alias_of_a_held_document_is_a_revisit(dedup: Deduplicator) -> None:
     assert outcome(committed(dedup, "http://short.example/x")) == ("revisit", A)
 
 
-def test_no_chains() -> None:
+def test_documents_are_compared_with_originals_only() -> None:
     # Each is a tenth of a step from the one before: .74 resemblance, and .53 over two steps; .625 is asked for.
     first = text(1)
     middle = edited(first, *range(10, 190, 18))
@@ -215,7 +215,7 @@ def test_of_equally_near_ones_the_most_repeated_is_the_canonical() -> None:
         ("host", None, "unique"),
     ],
 )
-def test_scope(scope: str, url: str | None, expected: str) -> None:
+def test_a_copy_is_looked_for_in_the_scope_only(scope: str, url: str | None, expected: str) -> None:
     dedup = Deduplicator.open(scope=scope)
     committed(dedup, "http://news.example.com/1")
     assert claim(dedup, url).verdict.status == expected

@@ -1,4 +1,4 @@
-"""`scrapy neardup dedupe --workers N`: the same for every N, and how it fails."""
+"""`scrapy neardup dedupe --workers N`: its output does not depend on N, and how it fails."""
 
 from __future__ import annotations
 
@@ -77,13 +77,15 @@ def test_the_feed_has_something_of_everything(tmp_path: Path, expected: tuple[by
 
 
 @pytest.mark.parametrize("options", ["--workers 2", *slow("", "--workers 1", "--workers 4")])
-def test_it_is_the_same_for_every_number(tmp_path: Path, expected: tuple[bytes, bytes, str], options: str) -> None:
+def test_output_is_the_same_for_every_number_of_workers(
+    tmp_path: Path, expected: tuple[bytes, bytes, str], options: str
+) -> None:
     write_rows(tmp_path, made_up())
     assert outcome(tmp_path, *options.split()) == expected
 
 
 @pytest.mark.slow
-def test_it_is_the_same_on_a_store(tmp_path: Path) -> None:
+def test_output_on_a_store_is_the_same_for_every_number_of_workers(tmp_path: Path) -> None:
     made = made_up()
     seen = []
     for count in ("1", "2"):

@@ -1,4 +1,4 @@
-"""Documents that were given in this run, by whichever URL."""
+"""Documents that the current run has delivered, by any URL."""
 
 from __future__ import annotations
 

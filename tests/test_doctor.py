@@ -1,4 +1,4 @@
-"""`scrapy neardup doctor`: each piece of advice where it belongs, none where all is well."""
+"""`scrapy neardup doctor`: each piece of advice appears where it belongs, and none if all is well."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def advice(project: Path, *arguments: str) -> list[dict[str, str]]:
     return found
 
 
-def test_it_tells_versions_and_extras(project: Path) -> None:
+def test_doctor_tells_versions_and_extras(project: Path) -> None:
     made = json.loads(succeeded(project, "doctor", "--json").stdout)
     assert {"Python", "scrapy-neardup", "scrapy", "numpy"} <= set(made["versions"])
     assert made["compiled"].startswith("yes" if native.compiled else "no")

@@ -1,4 +1,4 @@
-"""Key concepts, their network and their index, against numbers worked by hand and against trying all."""
+"""Key concepts, their network and their index, against values worked by hand and a search of all documents."""
 
 from __future__ import annotations
 
@@ -166,13 +166,15 @@ def test_terms_at_most_two_places_apart_are_joined() -> None:  # section 3.2.2, 
     assert co_occurrence([]) == {}
 
 
-def test_main_part() -> None:  # section 3.2.2, step 4
+def test_main_part_is_the_largest_connected_part() -> None:  # section 3.2.2, step 4
     assert main_part({**graph_of("xy"), **KITE, "z": set()}) == KITE
     assert main_part(graph_of("ab", "cd")) == graph_of("ab")
     assert main_part({}) == {}
 
 
-def test_path_sums() -> None:  # formulas 3 and 4, and section 3.3, CB, before the division by the number of pairs
+def test_path_sums_without_a_node_worked_by_hand() -> (
+    None
+):  # formulas 3 and 4, and section 3.3, CB, before the division by the number of pairs
     assert path_sums(graph_of("ab"), ["a"]) == path_sums({"a": set()}, ["a"]) == [0]
     assert path_sums({}, []) == []
     # Without a: b c d e f are at 1 2 2 3, 1 1 1 2, 1 1 1 2, 1 2 2 3, 1 1 2 2: 32 over 20 ordered pairs.
@@ -182,7 +184,7 @@ def test_path_sums() -> None:  # formulas 3 and 4, and section 3.3, CB, before t
     assert path_sums(KITE, ["a", "c", "d"]) == [8 + 5 + 5 + 8 + 6, 2 + 8 + 12 * 2, 16 + 8 * 2]
 
 
-def test_key_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_nodes_are_those_whose_removal_lengthens_paths_most(monkeypatch: pytest.MonkeyPatch) -> None:
     ones = dict.fromkeys(KITE, 1)
     # Degrees: c 4, d 3, a b f 2, e 1. Sums without: a b 32, c 34, d 32; without f the others keep theirs: 34.
     assert path_sums(KITE, list("bf")) == [32, 34]
@@ -241,7 +243,7 @@ def key(concept: str) -> int:
     return hash_text(concept) >> 24
 
 
-def test_cosine() -> None:  # formula 9
+def test_cosine_of_counts_formula_9() -> None:  # formula 9
     # (2, 1, 0) and (1, 1, 2): 2·1 + 1·1 + 0·2 = 3, 2² + 1² = 5, 1² + 1² + 2² = 6; 3 / √5 √6
     a, b = {1: [4, 9], 2: [7]}, {1: [1], 2: [2], 3: [3, 5]}
     assert cosine(a, b) == cosine(b, a) == 3 / math.sqrt(30)
@@ -249,7 +251,7 @@ def test_cosine() -> None:  # formula 9
     assert cosine(a, {3: [1]}) == cosine({}, a) == 0
 
 
-def test_spread() -> None:  # formulas 10 to 13
+def test_spread_of_shifts_formulas_10_to_13() -> None:  # formulas 10 to 13
     a = {1: [10, 20, 40], 2: [5], 3: [9]}
     # Formula 10: concept 1 moved by 10 - 12, 20 - 20, 40 - 44 = -2, 0, -4. Formula 11: the mean is -6/3 = -2. Formula
     # 12: the deviation is √((0² + 2² + 2²)/3) = √(8/3). Concept 2 moved by -3 alone: 0. 3 and 4 are in one text only.
@@ -262,7 +264,7 @@ def test_spread() -> None:  # formulas 10 to 13
     assert spread({1: [1]}, {2: [1]}) == spread({}, {}) == 0
 
 
-def test_span() -> None:
+def test_span_is_one_more_than_the_highest_position() -> None:
     assert span({1: [0, 7], 2: [3]}, {2: [5]}) == span({2: [5]}, {1: [0, 7], 2: [3]}) == 8
     assert span({}, {1: [0]}) == 1
     assert span({}, {}) == 0

@@ -1,4 +1,4 @@
-"""The example's fleet: two workers, the scheduler and dupefilter of scrapy-redis, our store beside them."""
+"""The example's fleet: two workers, the scheduler and dupefilter of scrapy-redis, and our store."""
 
 from __future__ import annotations
 

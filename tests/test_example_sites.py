@@ -1,4 +1,4 @@
-"""The example's two newspapers: what they serve, what they copy, and how one of them dies."""
+"""The example's two newspapers: what they serve and copy, and how one of them dies."""
 
 import re
 import sys

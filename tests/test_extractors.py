@@ -1,4 +1,4 @@
-"""Who reads a page: the built-in reader, trafilatura, or a function of the user's."""
+"""The readers of pages: the built-in one, trafilatura, and a user's function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feature codes: against values worked by hand, the cases of Peng et al., and the index against trying all it holds."""
+"""Feature codes against values worked by hand and the cases of Peng et al., the index against a search of all codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feeds of every kind: rows come out as they went in, and what can't be read is told. Files appear as a whole."""
+"""Feeds of every kind: rows are written as they were read, bad rows are reported, and files appear complete."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Fingerprints against values worked by hand, and golden values that no change may move by accident.
+"""Fingerprints against values worked by hand, and golden values that no change may alter by accident.
 
-Where a golden value must change, so must the `scheme` of its detector (or of the sketch): stores hold the old ones.
+If a golden value has to change, change the `scheme` of its detector (or of the sketch) too: stores hold the old values.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def test_simhash_is_the_majority_of_each_bit_by_weight(features: list[int], expe
     assert simhash(rows) == simhash(rows[::-1]) == expected
 
 
-def test_hamming() -> None:
+def test_hamming_counts_the_bits_that_differ() -> None:
     assert [hamming(0, 0), hamming(0b1010, 0b0110), hamming(0, MASK), hamming(1, 2**63)] == [0, 2, 64, 2]
 
 
@@ -264,7 +264,7 @@ def test_resemblance_is_near_the_truth(shared: int, each: int) -> None:
         (0, 100, 0.0, 1.0),
     ],
 )
-def test_containment(a: int, b: int, shared: float, expected: float) -> None:
+def test_containment_of_the_smaller_text(a: int, b: int, shared: float, expected: float) -> None:
     one, two = (Sketch(9, shingles, 0, b"", b"") for shingles in (a, b))
     assert containment(one, two, shared) == containment(two, one, shared) == pytest.approx(expected)
 

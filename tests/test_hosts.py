@@ -1,4 +1,4 @@
-"""Host mirrors learned while crawling: shapes of URLs, the confidence bound, and what evidence does to a rule."""
+"""Mirror hosts that are learned in a crawl: shapes of URLs, confidence, and the effect of evidence on a rule."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def hash_of(text: str) -> int:
         ("/", "/m/", None),
     ],
 )
-def test_shape(a: str, b: str, expected: Shape | None) -> None:
+def test_shape_is_what_two_corresponding_urls_do_not_share(a: str, b: str, expected: Shape | None) -> None:
     assert shape(A + a, B + b) == expected
     assert shape(B + b, A + a) == (expected and expected.flip())
     if expected:
@@ -102,7 +102,7 @@ def test_the_quantile_of_the_beta_distribution() -> None:
     assert 0 < beta_quantile(0.05, 1, 2001) < beta_quantile(0.05, 2, 2001) < 1e-2
 
 
-def test_confidence() -> None:
+def test_confidence_by_counts_of_pages() -> None:
     assert confidence(Tally(22, 0, 0)) < module.BOUND < confidence(Tally(23, 0, 0))
     assert confidence(Tally(20, 1, 0)) == pytest.approx(beta_quantile(0.05, 21, 2))
     assert confidence(Tally(20, 0, 1)) < confidence(Tally(20, 5, 0)) < confidence(Tally(20, 0, 0))
@@ -111,7 +111,7 @@ def test_confidence() -> None:
     assert confidence(Tally(WINDOW - 1, 0, 1)) > module.BOUND > confidence(Tally(WINDOW - 2, 0, 2))
 
 
-def test_judge() -> None:
+def test_judge_by_containment_and_length() -> None:
     same = {"duplicate": True, "containment": 1.0, "tokens": 100}
     assert judge(**same) is SAME
     assert judge(**same | {"containment": 0.97}) is NEAR

@@ -1,4 +1,4 @@
-"""The house: rooms that import downwards only, and modules that are told apart by their names."""
+"""The house: rooms import only from those below, and each module has a name of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the how-tos promise, in real crawls of projects that are made of the pages' own blocks of code."""
+"""What the how-tos promise, in real crawls of projects that consist of the code blocks of the pages."""
 
 from __future__ import annotations
 

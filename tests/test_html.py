@@ -1,4 +1,4 @@
-"""HTML to title and main text: what is kept, what is left out, and that nothing makes it raise."""
+"""HTML to title and main text: what is kept, what is left out, and no error for any input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_pre_and_table_are_kept() -> None:
     assert "let x\na cell\nb\n" in text_of(body)
 
 
-def test_chinese() -> None:
+def test_chinese_page_gives_headline_and_paragraphs_without_menu() -> None:
     paragraph = "港务长那天早上数了十一条船，并把它们记在一本绿色的本子上。" * 3
     menu = "".join(f"<li><a>第{n}条新闻</a></li>" for n in range(30))
     page = html_to_page(
@@ -61,7 +61,7 @@ def test_chinese() -> None:
         ("", "", ""),
     ],
 )
-def test_title(head: str, body: str, title: str) -> None:
+def test_title_is_found_in_head_or_body(head: str, body: str, title: str) -> None:
     assert html_to_page(f"<html><head>{head}</head><body>{body}<p>text</p></body></html>").title == title
 
 
@@ -88,7 +88,7 @@ def test_garbage_does_not_raise(html: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ["div", "b", "a", "table"])
-def test_deep_nesting(tag: str) -> None:
+def test_deeply_nested_elements_are_read(tag: str) -> None:
     assert html_to_page(f"<p>top</p>{f'<{tag}>' * 100_000}deep").text.startswith("top")
 
 

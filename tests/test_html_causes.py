@@ -1,4 +1,4 @@
-"""Main text that once was a footer, a menu, a dialog or nothing: a page for each cause."""
+"""Main text that was once mistaken for a footer, a menu or a dialog, or not found: a page for each cause."""
 
 from __future__ import annotations
 

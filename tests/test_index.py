@@ -1,4 +1,4 @@
-"""The index of rows against a plain list of them, compiled and not, in memory and in files."""
+"""The index of rows against a plain list: compiled and in Python, in memory and in files."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Trial:
 
 @settings(max_examples=80, deadline=None)
 @given(steps=STEPS, questions=st.lists(QUESTIONS, max_size=4), tail=st.integers(1, 8), is_compiled=st.booleans())
-def test_it_finds_what_trying_all_finds(
+def test_index_finds_what_trying_all_rows_finds(
     steps: list[tuple[str, Any]], questions: list[Question], tail: int, is_compiled: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""`scrapy neardup judge`: what a person judged, and what follows in crawls, `dedupe`, `explain` and measurements."""
+"""`scrapy neardup judge`: the effect of a judgement on crawls, `dedupe`, `explain` and measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labelled sets and the counting on them: hand-worked values, and how a set that is amiss is refused."""
+"""Labelled sets: scores against values worked by hand, and errors for invalid sets."""
 
 from __future__ import annotations
 

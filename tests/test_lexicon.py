@@ -84,7 +84,7 @@ def test_file_is_as_documented(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["lexicon.txt", "lexicon.txt.gz"])
 @pytest.mark.parametrize("lexicon", [SMALL, Lexicon(frozenset()), Lexicon.from_frequencies(FREQUENCIES, 10_000, 0, 1)])
-def test_round_trip(tmp_path: Path, name: str, lexicon: Lexicon) -> None:
+def test_a_saved_lexicon_loads_as_it_was(tmp_path: Path, name: str, lexicon: Lexicon) -> None:
     lexicon.save(str(tmp_path / name))
     loaded = Lexicon.load(str(tmp_path / name))
     assert (loaded, loaded.id) == (lexicon, lexicon.id)
@@ -146,7 +146,7 @@ def test_builtin_terms_are_tokens() -> None:
 
 
 @pytest.mark.parametrize("text", [ENGLISH, CHINESE])
-def test_builtin_covers(text: str) -> None:
+def test_builtin_lexicon_covers_news(text: str) -> None:
     terms, share = found(text)
     assert terms >= MIN_TERMS
     assert share >= 2 * MIN_SHARE

@@ -1,4 +1,4 @@
-"""What is the main text, and what is left out: a page for each rule of text/main_text.py and text/html.py."""
+"""The main text of pages: a page for each rule of text/main_text.py and text/html.py."""
 
 from __future__ import annotations
 

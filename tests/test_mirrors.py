@@ -1,4 +1,4 @@
-"""What is known of a URL before it is fetched, and where else the content of a dead one lies."""
+"""What is known of a URL before it is fetched, and where else the content of a dead URL is."""
 
 from __future__ import annotations
 

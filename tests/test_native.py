@@ -1,4 +1,4 @@
-"""The compiled part and its twins in Python: equal results for any input, and none is read beyond its end."""
+"""The compiled part and its equivalents in Python: equal results for any input, and no reads beyond its end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXTS = st.text(st.sampled_from(f"{SPACES} \n.!?。！？aZ09:_\0\x7f¡éÉßσ�
 MANY = "one two 3 two. Three! " * 50_000  # about 1 MB
 
 
-def test_it_was_built_where_it_can_be() -> None:
+def test_compiled_part_was_built() -> None:
     assert compiled, "python setup.py build_ext --inplace says what went wrong"
 
 
@@ -88,7 +88,7 @@ def values_of(text: str, facts: bytes = b"fact", layout: int = 2**64 - 1) -> tup
 @example("a" * 200)
 @example("Ａ１ Ⅷ ½ ²")
 @example(" ".join(f"word{n}" for n in range(60)))  # enough terms for I-Match
-def test_any_text(text: str) -> None:
+def test_compiled_and_python_values_of_any_text_are_equal(text: str) -> None:
     assert_equal(values_of, text)
 
 
@@ -104,7 +104,7 @@ def test_each_character_among_chinese(first: int) -> None:
 @settings(deadline=None)
 @given(TEXTS)
 @example("汉字 é 字")
-def test_foreign_characters(text: str) -> None:
+def test_compiled_and_python_part_find_the_same_foreign_characters(text: str) -> None:
     fast, slow = both(_foreign, text)
     assert [len(fast), *sorted(fast - set(_RUNS.findall("".join(fast))))] == [len(slow), *sorted(slow - {"一"})]
 

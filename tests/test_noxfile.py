@@ -1,4 +1,4 @@
-"""What nox runs, and what calls it: the oldest versions are those of every requirement, workflows name sessions."""
+"""The sessions of nox: the oldest versions are those of every requirement, and workflows name the sessions."""
 
 from __future__ import annotations
 

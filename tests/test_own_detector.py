@@ -1,4 +1,4 @@
-"""The detector of docs/detectors.md, as it stands on that page, as the only one of a real crawl."""
+"""The detector on the page docs/detectors.md, alone in a real crawl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release holds: the sdist all that its sources are, and a licence that tools can read."""
+"""A release: the sdist has all sources, and tools can read the licence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that can't even begin: nobody waits for them, and nobody tries for ever."""
+"""Processes that can't even start: nobody waits for them, and they are not started again forever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scrapy's own commands in a project folder, and where only SCRAPY_SETTINGS_MODULE tells of it, as on scrapyd."""
+"""Scrapy's own commands in a project folder, or with only SCRAPY_SETTINGS_MODULE, as on scrapyd."""
 
 from __future__ import annotations
 

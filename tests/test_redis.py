@@ -1,4 +1,4 @@
-"""The store on a server: runs that die, are resumed and forgotten meanwhile; very many of a kind; names."""
+"""The store on a server: runs that die, are resumed, or are forgotten meanwhile; many rows of a kind; names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of address of a server, with real servers: what a store does is the same at each."""
+"""Every kind of address, with real servers: a store works in the same way at each."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ def group() -> Iterator[Group]:
 
 
 @pytest.mark.parametrize("scheme", ["redis", "valkey"])
-def test_plain(scheme: str, group: Group) -> None:
+def test_plain_address_with_a_database(scheme: str, group: Group) -> None:
     own = group.started()
     works(f"{scheme}://127.0.0.1:{own.port}/3")
     assert asked(own.port, "DBSIZE") == 0  # it is in database 3
 
 
-def test_unix_socket(tmp_path: Path, group: Group) -> None:
+def test_address_of_a_unix_socket(tmp_path: Path, group: Group) -> None:
     path = tmp_path / "s"
     group.started("--unixsocket", str(path))
     works(f"unix://{path}?db=1")
 
 
-def test_password(group: Group) -> None:
+def test_address_with_a_password_and_errors_without_it(group: Group) -> None:
     own = group.started("--requirepass", "se:cr@t")
     works(f"redis://:se%3Acr%40t@127.0.0.1:{own.port}")
     works(f"redis://127.0.0.1:{own.port}?password=se%3Acr%40t", "other")
@@ -84,7 +84,7 @@ def test_user_that_may_only_what_it_needs(group: Group) -> None:
         Deduplicator.open(f"redis://worker:secret@127.0.0.1:{own.port}")
 
 
-def test_tls(tmp_path: Path, group: Group) -> None:
+def test_address_with_tls(tmp_path: Path, group: Group) -> None:
     own = group.started()
     mine, key = certificate(tmp_path)
     front = TlsFront(own, mine, key)

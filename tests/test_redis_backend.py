@@ -1,4 +1,4 @@
-"""The back end on a server that fails: killed, restarted with and without its memory, full, slow, cut off."""
+"""The back end on a server that fails: killed, restarted with or without its data, full, slow, cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims on a shared store: of documents that repeat each other, one is kept, whoever brings them and whenever."""
+"""Claims on a shared store: of documents that repeat each other, one is kept, in any order and from any worker."""
 
 from __future__ import annotations
 

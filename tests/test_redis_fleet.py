@@ -1,4 +1,4 @@
-"""Workers in processes of their own that share a store on a server: each content is kept once, by whomever."""
+"""Workers in separate processes that share a store on a server: each content is kept once, by any of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims on a shared store that are looked for together, in one round trip, and what may come in between."""
+"""Look-ups of several claims in one round trip to a server, and what may change in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that share a store on a server and die, seem to, or lose their network: a copy of each document is kept."""
+"""Workers on a shared store that die, seem to die, or lose their network: a copy of each document is kept."""
 
 from __future__ import annotations
 

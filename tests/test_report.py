@@ -1,6 +1,6 @@
-"""The report: what is on the page, what hostile values do to it, how long it gets, and what a real browser makes of it.
+"""The report: its content, hostile values, its length, and what a real browser makes of it.
 
-The tests with a browser need playwright and a Chromium on the PATH; without either they are skipped.
+The tests with a browser need playwright and a Chromium on the PATH. Without these, they are skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compiled part gives the words of jieba itself, which cuts where there is no compiled part."""
+"""The compiled part splits Chinese text into the same words as jieba, which is used without the compiled part."""
 
 from __future__ import annotations
 

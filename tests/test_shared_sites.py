@@ -1,4 +1,4 @@
-"""A crawl of two real sites that mirror each other; skipped where they are not at hand."""
+"""A crawl of two real sites that mirror each other. Without their files, the tests are skipped."""
 
 from __future__ import annotations
 

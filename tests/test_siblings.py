@@ -1,4 +1,4 @@
-"""Siblings, pages of one form with a subject of their own, are kept; copies of them are dropped."""
+"""Siblings, pages of one form with another subject, are kept. Copies of them are dropped."""
 
 from __future__ import annotations
 
@@ -457,7 +457,7 @@ def with_passage(count: int, passage: int, lost: int | None = None) -> str:
     ],
 )
 @pytest.mark.parametrize(("titles", "host"), [(UNKNOWN, A), (EQUAL, B), (DIFFERENT, B)])
-def test_passages(
+def test_a_copy_may_have_a_passage_of_its_own_up_to_a_length(
     count: int, passage: int, lost: int | None, titles: tuple[str, str], host: str, expected: str
 ) -> None:
     later = Document(f"{host}/2", with_passage(count, passage, lost), titles[1])

@@ -1,4 +1,4 @@
-"""The documentation as a site, its Chinese half, and what the README shows."""
+"""The documentation as a web site, its Chinese pages, and what the README shows."""
 
 from __future__ import annotations
 

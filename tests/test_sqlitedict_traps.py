@@ -1,4 +1,4 @@
-"""Traps of sqlitedict, into which the store that writes through it does not fall."""
+"""Traps of sqlitedict that the store avoids."""
 
 from __future__ import annotations
 

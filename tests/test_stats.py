@@ -1,4 +1,4 @@
-"""The line that sums a crawl up: what is always in it, and what only where there is any."""
+"""The summary line of a crawl: what is always in it, and what only if its count is not 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that can't be used, or only in part: one clear message each, and nothing is lost or changed by it."""
+"""Stores that can't be used, or only in part: one clear message for each, and nothing is lost or changed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A fuzz of the file format: whatever a file holds, the store tells what it did, or is refused in one clear line.
+"""A fuzz of the file format: for any content of a file, the store gives right answers, or is refused in one clear line.
 
-NEARDUP_TEST_EXAMPLES says how many cases are tried of each kind.
+NEARDUP_TEST_EXAMPLES is the number of cases of each kind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The index of a store in a file: a cache, made anew whatever becomes of it, and built while others write."""
+"""The index of a store in a file: a cache that is rebuilt after any damage, and built while others write."""
 
 from __future__ import annotations
 

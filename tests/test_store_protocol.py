@@ -1,6 +1,6 @@
-"""The store protocol: whatever is asked in whatever order, every store answers as plain dictionaries and lists would.
+"""The store protocol: for any calls in any order, every store answers as plain dictionaries and lists would.
 
-NEARDUP_TEST_EXAMPLES says how many histories are tried of each store.
+NEARDUP_TEST_EXAMPLES is the number of histories for each store.
 """
 
 from __future__ import annotations

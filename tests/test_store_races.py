@@ -1,4 +1,4 @@
-"""Races of a store on disk that have to be forced, and damage that is easily told of wrongly."""
+"""Races of a store on disk that have to be forced, and damage that is easily reported wrongly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of a store on disk or on a server: those that die, those that are resumed, and several at once."""
+"""Runs of a store on disk or on a server: runs that die or are resumed, and several at once."""
 
 from __future__ import annotations
 

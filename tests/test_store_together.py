@@ -1,7 +1,7 @@
 """Stores that have one file open at the same time.
 
-Two processes write while others tidy, compact, export and read: nothing is lost. In one process, stores that meet find
-each other's pending documents. NEARDUP_TEST_DOCUMENTS says how many each of them writes.
+Two processes write while others tidy up, compact, export and read: nothing is lost. Two stores in one process find each
+other's pending documents. NEARDUP_TEST_DOCUMENTS is the number of documents that each process writes.
 """
 
 from __future__ import annotations

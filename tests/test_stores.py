@@ -1,4 +1,4 @@
-"""Stores: one contract for all, and one for those that outlive their process."""
+"""Stores: one contract for all, and one for stores that outlive their process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Subjects decide: things of one form are kept if they are about something else, and copies are found under any title.
+"""Subjects decide: pages of one form are kept if their subjects differ, and copies are found under any title.
 
-Each story is a list of documents in the order in which they are claimed, of which some repeat an earlier one. It must
-end the same way in the other order, and if every document is claimed in a run of its own.
+Each story is a list of documents in the order of claims; some repeat an earlier one. The reverse order must give as
+many duplicates. If each document is claimed in a run of its own, the verdicts must be the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests that lead to another host: what they carry along, and where they never go."""
+"""Requests that lead to another host: what they carry, and where they never go."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ PUBLIC = [
 
 
 @pytest.mark.parametrize("url", PRIVATE)
-def test_private_hosts(url):
+def test_private_hosts_are_reached_from_no_public_page(url):
     assert is_private(url)
     assert not is_safe(url, "http://example.com/")
 
 
 @pytest.mark.parametrize("url", PUBLIC)
-def test_public_hosts(url):
+def test_public_hosts_are_reached_from_everywhere(url):
     assert not is_private(url)
     assert is_safe(url, "http://example.org/")
     assert is_safe(url, "http://127.0.0.1/")

@@ -25,7 +25,7 @@ from scrapy_neardup.text.tokens import differ_in_number, names, same_title, subj
         ("A7型号", ["a7", "型", "号"]),
     ],
 )
-def test_title_words(title: str, expected: list[str]) -> None:
+def test_words_of_titles_by_script(title: str, expected: list[str]) -> None:
     assert title_words(title) == tuple(expected)
 
 

@@ -1,4 +1,4 @@
-"""Text to tokens, script by script; the same ones whichever segmenter of Chinese is installed."""
+"""Text to tokens in each script. The tokens do not depend on the segmenter of Chinese that is installed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_ascii_words_are_the_same_beside_other_scripts() -> None:
     assert tokenize(text + " é") == [*tokenize(text), "é"]
 
 
-def test_normalize() -> None:
+def test_normalize_folds_width_case_and_ligatures() -> None:
     assert normalize("ＡＢＣ Straße ﬁ ① Ω") == "abc straße fi 1 ω"
 
 

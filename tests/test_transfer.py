@@ -1,4 +1,4 @@
-"""`export` and `import`: nothing is lost on the way, nothing comes back that was forgotten, and twice is as once."""
+"""`export` and `import`: nothing is lost, nothing forgotten comes back, and a second import changes nothing."""
 
 from __future__ import annotations
 
@@ -461,7 +461,7 @@ def test_the_command_says_which_row_is_none(three: Place, tmp_path: Path) -> Non
     )
 
 
-def test_the_commands(source: Place, copy: Place, tmp_path: Path) -> None:
+def test_export_and_import_on_the_command_line(source: Place, copy: Place, tmp_path: Path) -> None:
     fill_numbered(source, 0, 5)
     said = succeeded(tmp_path, "export", "--store", source.address, "-o", "held.jsonl.gz").stderr
     assert said == "5 documents, 10 URLs and 1 run exported\n"

@@ -1,6 +1,6 @@
-"""The tutorial, as a new user would go through it from an empty folder.
+"""The tutorial, done as a new user would do it in an empty folder.
 
-NEARDUP_WRITE_DOCS=1 writes what the commands print into the page, and into the Chinese one.
+NEARDUP_WRITE_DOCS=1 writes the output of the commands into the page, and into the Chinese page.
 """
 
 from __future__ import annotations

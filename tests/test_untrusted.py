@@ -1,7 +1,7 @@
-"""Files that anyone may have made: what they hold is read, or one line says why it is not; never a traceback.
+"""Files that anyone may have made: their content is read, or one line says why it is not; never a traceback.
 
-NEARDUP_TEST_EXAMPLES says how many cases are tried of each kind. Files of a store have tests of their own, in
-test_store_fuzz.py, as have the values on a server, in test_redis_faults.py, and single feeds, in test_feeds_formats.py.
+NEARDUP_TEST_EXAMPLES is the number of cases of each kind. Other tests have files of a store (test_store_fuzz.py),
+values on a server (test_redis_faults.py) and single feeds (test_feeds_formats.py).
 """
 
 from __future__ import annotations

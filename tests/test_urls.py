@@ -1,4 +1,4 @@
-"""Which spellings of a URL are one address, and what its host and its domain are."""
+"""URLs: which spellings are one address, and what are the host and the domain of a URL."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_index_page_is_its_folder(page: str) -> None:
         ("http://xn--bcher-kva.example/", "xn--bcher-kva.example"),
     ],
 )
-def test_host(url: str, expected: str) -> None:
+def test_host_of_a_url(url: str, expected: str) -> None:
     assert host(url) == expected
 
 
@@ -115,7 +115,7 @@ def test_host(url: str, expected: str) -> None:
         ("", ""),
     ],
 )
-def test_domain(url: str, expected: str) -> None:
+def test_registered_domain_of_a_url(url: str, expected: str) -> None:
     assert domain(url) == expected
 
 

@@ -1,4 +1,4 @@
-"""Variants of URLs: by which parameters they differ, their classes, the evidence on them, and what comes of it."""
+"""Variants of URLs: the parameters by which they differ, their classes, the evidence, and its effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verification: what two sketches say of their documents, and the thresholds."""
+"""The verification: the comparison of two sketches, and the thresholds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_texts_without_tokens_resemble_nothing() -> None:
         ({"figures": 50, "missing_figures": 5.6}, False),
     ],
 )
-def test_each_threshold(change: dict[str, float], accepted: bool) -> None:
+def test_each_threshold_accepts_up_to_its_limit(change: dict[str, float], accepted: bool) -> None:
     assert RULE.accepts(GOOD._replace(**change)) is accepted
 
 
@@ -85,7 +85,7 @@ def test_anything_is_accepted_that_has_tokens() -> None:
 
 
 @pytest.mark.parametrize(("tokens", "figures", "allowed"), [(200, 0, 1.0), (1000, 0, 5.0), (20, 10, 1.1)])
-def test_allowed_figures(tokens: int, figures: int, allowed: float) -> None:
+def test_allowed_figures_by_length_and_number(tokens: int, figures: int, allowed: float) -> None:
     assert RULE.allowed_figures(tokens, figures) == pytest.approx(allowed)
 
 
@@ -93,6 +93,6 @@ def test_allowed_figures(tokens: int, figures: int, allowed: float) -> None:
     ("short_text", "same_text", "accepted"),
     [("unique", True, False), ("unique", False, False), ("exact", False, False), ("exact", True, True)],
 )
-def test_short_text(short_text: str, same_text: bool, accepted: bool) -> None:
+def test_short_texts_are_accepted_as_the_setting_says(short_text: str, same_text: bool, accepted: bool) -> None:
     rule = Rule(0.5, 2.0, 20, short_text)
     assert rule.accepts(GOOD._replace(tokens=19), same_text=same_text) is accepted

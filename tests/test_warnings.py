@@ -1,4 +1,4 @@
-"""Warnings of crawls that look wrong: real crawls with all that is odd and with nothing of it, and the limits."""
+"""Warnings of crawls that look wrong: crawls with everything odd or with nothing odd, and limits."""
 
 from __future__ import annotations
 

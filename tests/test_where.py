@@ -1,4 +1,4 @@
-"""Where crawls run: the scripts, settings and steps of docs/how-to/where.md, in real crawls of real sites."""
+"""Places where crawls run: the scripts, settings and steps of docs/how-to/where.md, in real crawls."""
 
 from __future__ import annotations
 

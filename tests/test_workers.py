@@ -1,4 +1,4 @@
-"""Fingerprints that take long are made in processes of their own, and are the same there."""
+"""Slow fingerprints are made in other processes, and are the same there."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Does what a page tells its reader to do: writes the files that it shows and gives its commands, in order.
+"""Do what a page tells its reader to do: write the files that it shows, and run its commands, in order.
 
-A block of code with a title is a file below the folder in which the reader began; `NAME, at its end` is added to that
-file. Of a block `console`, lines that begin with `$ ` are commands, and what follows is what they print; with the title
-"another terminal" the command is left running once it has printed a line. Other blocks are only read.
+A code block with a title is a file in the reader's folder. `NAME, at its end` adds to that file. In a `console` block,
+lines that begin with `$ ` are commands, and the lines after them are their output. In a block with the title "another
+terminal", the command keeps running after it has printed a line. Other blocks are only read.
 """
 
 from __future__ import annotations

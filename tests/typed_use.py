@@ -1,4 +1,4 @@
-"""The public names as a user's own code has them: no test runs this, mypy reads it (test_typing.py)."""
+"""The public names in a user's own code. No test runs this file; mypy checks it (test_typing.py)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 To add a verb, add it to `GROUPS`, and write `run_VERB(opts, settings)` in its module, and `add_VERB(parser)` if it has
 options of its own. The docstring of `run_VERB` is the help: what the verb does, an example, what else to know. Every
-`scrapy` call imports this module, so it imports the module of a verb only when the verb is called.
+`scrapy` call imports this module, so the modules of the verbs are imported only where they are used.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ GROUPS = {
     "Move a store, find mistakes": {"export": "upkeep", "import": "upkeep", "doctor": "doctor"},
     "Measure and tune": {f"lab {verb}": "lab" for verb in ("evaluate", "calibrate", "lexicon", "cluster")},
 }
-"""The module of each verb."""
+"""The verbs in the groups of the short help, each with its module."""
 VERBS = {verb: module for group in GROUPS.values() for verb, module in group.items()}
 WITHOUT_STORE = ("dedupe", "lab")  # the modules whose verbs do not work on the project's store
-OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # words that scripts may use
+OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # accepted in place of these verbs
 SIGNALS = ("SIGTERM", "SIGHUP")  # Windows lacks SIGHUP
 INTERRUPTED, UNREAD = 130, 141  # the exit codes of processes that SIGINT and SIGPIPE ended
 
 
 def overview() -> str:
-    """Return the short help: the verbs in groups."""
+    """Return the short help, which lists the verbs in groups."""
     lines = [f"usage: {PROGRAM} VERB [options]"]
     for group, verbs in GROUPS.items():
         lines += ["", group, *(f"  {verb:15} {_help(verb)[0]}" for verb in verbs)]
@@ -52,7 +52,7 @@ def overview() -> str:
 
 
 class Command(ScrapyCommand):
-    """The command `scrapy neardup`: dispatches to the verbs."""
+    """The command `scrapy neardup`, which runs a verb."""
 
     requires_project = False
     requires_crawler_process = False
@@ -83,12 +83,12 @@ class Command(ScrapyCommand):
         if opts.verb:
             try:
                 self.parser(opts.verb).parse_args(rest, opts)
-            except KeyboardInterrupt:  # the import of a verb takes a while
+            except KeyboardInterrupt:  # Ctrl-C while the module of the verb is imported
                 sys.exit(INTERRUPTED)
         super().process_options(args, opts)
 
     def _verb(self, words: list[str]) -> tuple[str | None, list[str]]:
-        """Return the verb and its arguments. Without a verb, return None."""
+        """Return the verb, or None if there is none, and its arguments. Exit on an unknown verb."""
         length = 1 + (words[:1] == ["lab"])
         verb = " ".join(words[:length])
         if verb in VERBS:
@@ -101,7 +101,7 @@ class Command(ScrapyCommand):
         sys.exit(_refused("", f"there is no verb {verb!r}; {(meant or [f'see {PROGRAM} --help'])[0]}"))
 
     def parser(self, verb: str) -> VerbParser:
-        """Return the parser of a verb. It takes Scrapy's global options too, and those that other verbs have."""
+        """Return the parser of a verb. It accepts the verb's own options, Scrapy's global ones, --json and --store."""
         from .options import add_store
 
         add, _ = _functions(verb)
@@ -129,7 +129,7 @@ class Command(ScrapyCommand):
                 sys.stdout.flush()
         except BrokenPipeError:  # nobody reads the output any more
             self.exitcode = self.exitcode or UNREAD
-        except OSError as error:  # no file's, which are FileErrors and StoreErrors
+        except OSError as error:  # not of a file: those are FileErrors and StoreErrors
             self.exitcode = _refused(opts.verb, f"stdout can't be written: {error.strerror or error}")
         except KeyboardInterrupt:
             self.exitcode = INTERRUPTED
@@ -179,7 +179,7 @@ def _refused(verb: str | None, why: object) -> int:
 
 
 def answer(opts: argparse.Namespace, result: object, lines: Iterable[str] = (), said: str = "") -> None:
-    """Print `result` as JSON if `--json` is given; otherwise `lines`, and what was `said` of the work on stderr."""
+    """Print `result` as JSON if `--json` is given. Otherwise, print `lines` on stdout and `said` on stderr."""
     if opts.json:
         from ..feeds import json_text
 
@@ -192,7 +192,7 @@ def answer(opts: argparse.Namespace, result: object, lines: Iterable[str] = (), 
 
 
 def fields(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each name and value, with what they contain indented below."""
+    """Yield a line for each name and value. The contents of a value that is a mapping or list are indented below."""
     for name, value in result.items():
         if isinstance(value, (Mapping, list)):
             yield name
@@ -202,7 +202,7 @@ def fields(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def shown(text: object) -> str:
-    """Return a text as one printable line. Control characters are written as `\\x1b`."""
+    """Return a text as one line. Characters that are not printable become escapes such as `\\x1b`."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in str(text))
 
 
@@ -210,7 +210,7 @@ class Moment:
     """A time, given in seconds since the epoch. `format()` gives local time for people, `str()` ISO 8601."""
 
     def __init__(self, seconds: float) -> None:
-        self._local = time.localtime(seconds)  # datetime fails after the year 9999
+        self._local = time.localtime(seconds)  # unlike datetime, this works after the year 9999
 
     def __format__(self, spec: str) -> str:
         return format(time.strftime("%Y-%m-%d %H:%M:%S", self._local), spec)
@@ -224,16 +224,16 @@ class Moment:
 
 
 def prepare() -> None:
-    """Make stdout and stderr accept all characters. A character that they can't encode is written as `\\u2192`."""
+    """Make stdout and stderr accept all characters: those that they can't encode become escapes such as `\\u2192`."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # it is closed
+        if getattr(sys, name) is None:  # it was closed before the start
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as there is a process
         if reconfigure := getattr(getattr(sys, name), "reconfigure", None):
             reconfigure(errors="backslashreplace")
 
 
 def discard() -> None:
-    """Discard what a stream holds and can't write. Otherwise the interpreter fails to write it at its exit."""
+    """Discard output that can't be written. Otherwise, the interpreter would try to write it at exit, and fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -251,8 +251,8 @@ def ending_on_signals() -> Iterator[None]:
     A signal that is ignored (as under `nohup`), or has a handler already, keeps its effect.
     """
     numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
-    is_ours = current_thread() is main_thread()
-    ours = [number for number in numbers if is_ours and signal.getsignal(number) is signal.SIG_DFL]
+    in_main = current_thread() is main_thread()  # Python allows handlers only there
+    ours = [number for number in numbers if in_main and signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
         signal.signal(number, _end)
     try:

@@ -22,20 +22,20 @@ from ..stats import plural
 from ..text.urls import home
 from . import options
 
-WORTH = 16 << 20  # bytes of feeds from which worker processes save time
+WORTH = 16 << 20  # bytes of feeds above which worker processes save time
 MOST = 8  # the maximum number of workers by default
 RARELY = 50_000  # new objects between two garbage collections
-BATCH, SIZE = 256, 1 << 20  # the maximum rows and characters of a batch
+BATCH, SIZE = 256, 1 << 20  # a batch ends after so many rows, or so many characters
 
 
 def add_dedupe(parser: argparse.ArgumentParser) -> None:
     options.add_feeds(parser)
     add = parser.add_argument
     add("-o", "--output", required=True, metavar="OUT", help="write the kept rows to OUT; - for standard output")
-    text = "write a line on each dropped row to FILE: its id, its original, the reason"
+    text = "write a line for each dropped row to FILE: its id, its original, the reason"
     add("--duplicates", metavar="FILE", help=text)
-    text = "the number of processes that read rows and compute fingerprints; 0 or 1: only this process; the result does"
-    text += " not depend on N (default: 1; for feeds above 16 MB half of the cores, for WARC all, up to 8)"
+    text = "the number of processes that extract texts and compute fingerprints; 0 or 1: only this process; the result"
+    text += " does not depend on N (default: 1; for more than 16 MB half of the cores, or all for WARC; at most 8)"
     add("--workers", type=options.whole, metavar="N", help=text)
     options.add_store(parser, "none; with one, documents are remembered between calls")
 
@@ -46,9 +46,10 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
     example:
       scrapy neardup dedupe items.jsonl -o unique.jsonl --duplicates duplicates.jsonl
 
-    The ending of a name is its format: JSON lines, a JSON array, CSV, Parquet (pip install 'scrapy-neardup[parquet]')
-    or WARC. OUT may have another format, except Parquet and WARC. Rows without text are kept. Unreadable rows are left
-    out, and the first ten are reported. The exit code is then 1.
+    The ending of a file's name gives its format: JSON lines, a JSON array, CSV, Parquet (pip install
+    'scrapy-neardup[parquet]') or WARC. OUT may have another format than the feeds, but Parquet is written only from
+    Parquet, and WARC only from WARC. Rows without text are kept. Unreadable rows are left out, and the first ten are
+    reported. The exit code is then 1.
     """
     outputs = {"the_output": opts.output, "the_file_of_duplicates": opts.duplicates}
     options.check_apart(the_store=opts.store, a_feed=opts.feeds, **outputs, the_result="-" if opts.json else None)
@@ -56,7 +57,7 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
     # Not the project's store: that belongs to its crawls.
     stored = options.with_store(opts, settings, exists=False) if opts.store else Config.from_settings(settings)
     config = options.with_fields(replace(stored, store=opts.store), opts, feeds.kind)
-    # Ever more objects are made, and hardly a circle of them. This saves a fifth of the time.
+    # The many new objects hardly ever refer to each other in circles. Rare collections save a fifth of the time.
     gc.set_threshold(RARELY)
     gc.freeze()
     with ExitStack() as stack:
@@ -91,7 +92,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    # A thread makes the records of plain rows as fast as they are judged, but pages of archives have to be parsed.
+    # A thread makes records of plain rows as fast as they are decided on. Pages of archives have to be parsed first.
     useful = min(cores if feeds.kind is Warc else cores // 2, MOST) if feeds.size > WORTH else 1
     workers = useful if opts.workers is None else opts.workers
     return int(workers) if workers > 1 else 0
@@ -99,7 +100,7 @@ def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
 
 @dataclass
 class Job:
-    """Decides on each row, writes the row or a line about its drop, and records the row ids of originals."""
+    """Decides on rows, and writes each kept row to the output and a line for each dropped one to the report."""
 
     config: Config
     dedup: Deduplicator
@@ -107,14 +108,12 @@ class Job:
     report: IO[bytes] | None
     id_field: str | None
     rows: int = 0
-    documents: int = 0
-    located: int = 0
+    documents: int = 0  # rows with text
+    located: int = 0  # rows with a URL
     dropped: int = 0
-    nowhere: int = 0  # rows with further fields, but without a URL that has a host
+    nowhere: int = 0  # rows with facts, but without a URL that has a host
     ids: dict[int, Any] = field(default_factory=dict)
-    """The ids of kept rows by the id of the held document.
-
-    It has only rows that repeat a document held before these feeds, and rows with another id than their URL."""
+    """Row ids of kept rows, by the id of the document. New documents are left out unless the report needs them."""
 
     def take(self, rows: Sequence[Row], made: Signed) -> None:
         """Decide on a batch of rows."""
@@ -147,7 +146,7 @@ class Job:
         return False
 
     def outcome(self) -> dict[str, int]:
-        """Return the counts of rows by name, in the order in which `summary` takes them."""
+        """Return the numbers of rows by name. `summary` relies on their order."""
         return {
             "rows": self.rows,
             "kept": self.rows - self.dropped,
@@ -156,7 +155,6 @@ class Job:
         }
 
     def summary(self) -> str:
-        """Return the summary line."""
         rows, kept, duplicates, without = self.outcome().values()
         line = f"{plural(rows, 'row')}, {kept} kept, {plural(duplicates, 'duplicate')}"
         line += f", {without} without text" if without else ""
@@ -170,7 +168,7 @@ class Job:
         """Return whether a row that repeats a held document is dropped.
 
         With NEARDUP_REVISIT = "keep", a revisit is dropped only if an earlier row of these feeds has the document.
-        Otherwise, it is dropped unless its URL last returned another one, as in a crawl.
+        Otherwise, a revisit is dropped unless its URL last returned another document, as in a crawl.
         """
         if claim.verdict.status != "revisit":
             return True

@@ -42,7 +42,7 @@ Level = Literal["error", "warning", "note"]
 
 
 class Advice(NamedTuple):
-    """A finding: wrong (error), probably a mistake (warning), or good to know (note)."""
+    """A finding. An error is wrong, a warning is probably a mistake, and a note is good to know."""
 
     level: Level
     what: str
@@ -73,7 +73,7 @@ def run_doctor(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _needs(extra: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the packages that this one or an extra needs, each with its version, and what is wrong with that."""
+    """Yield each package that this one or an extra needs, and its version. If that does not fit, add the needed one."""
     for wanted in map(Requirement, requires(US) or ()):
         if wanted.marker.evaluate({"extra": extra}) if wanted.marker and extra else not (wanted.marker or extra):
             try:
@@ -104,7 +104,7 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
 
 
 def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
-    """Return advice on the settings of a project, worst first. `config` has the plugin's own settings."""
+    """Return advice on the settings of a project, errors first. `config` has the plugin's own settings."""
     found = [*_on_components(settings), *_on_others(settings), *_on_ours(config)]
     return sorted(found, key=lambda advice: ("error", "warning", "note").index(advice.level))
 
@@ -201,7 +201,7 @@ def _on_store(opts: argparse.Namespace, settings: BaseSettings, config: Config) 
             to_do = SERVER if is_server(address) else FILE
             if not is_server(address):
                 check_file(Path(address), writes=True)
-            # The default namespace is looked at in place of one with `{spider}`.
+            # A namespace with `{spider}` has no name outside a crawl, so the default namespace is checked.
             namespace = "" if "{spider}" in config.namespace else config.namespace
             with closing(open_store(address, build_detectors(config), namespace=namespace, run=None)) as store:
                 yield from _on_contents(named(address), store)

@@ -28,7 +28,7 @@ from . import Moment, answer, fields
 from .look import described
 from .options import is_url, read_document, with_store
 
-WIDTH, BEGINNING = 72, 6  # characters of a line of a text, and the lines to show
+WIDTH, BEGINNING = 72, 6  # of the beginning of a text: characters of a line, and lines
 LISTED = 50  # other URLs of a document, or items of a page, to list
 _THIN = "it has less than half of the page's words outside links, was hidden or in data, or is almost only links"
 _SCRIPTED = "the page has hardly any text, so its text may be in a script"
@@ -46,8 +46,9 @@ def run_explain(opts: argparse.Namespace, settings: BaseSettings) -> None:
       scrapy neardup explain http://example.com/a.html
       scrapy neardup explain a.html b.txt
 
-    Other URLs with the content of a page are listed. The last sentence names what decided, with the thresholds of the
-    current settings for the length of the document or, of two, of the shorter one. Nothing is fetched.
+    Other URLs with the content of a page are listed. The last sentence names what decided, and the thresholds that the
+    current settings give for this length of text. Of two texts, the length of the shorter one counts. Nothing is
+    fetched.
     """
     pages = [opts.page, *filter(None, [opts.other])]
     if len({is_url(page) for page in pages}) > 1:
@@ -78,7 +79,7 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
         return _explain_items(url, items)
     others = [_described_other(other) for other in islice(mirrors.alternatives(url), LISTED)]
     if link is None:
-        return {**_explain_rule(mirrors, url, bool(others)), "others": others}
+        return {**_explain_rule(mirrors, url, has_others=bool(others)), "others": others}
     if link.signature is None:
         return {"url": url, "status": "fetched each time: it gave several items, or content that is not held"}
     is_apart = link.is_copy and dedup.matcher.reviews.differ(url, link.signature.url)
@@ -95,7 +96,7 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
 
 
 def _said(dedup: Deduplicator, link: Visit) -> str:
-    """Return the sentence on a copy or an original."""
+    """Return the sentence that explains why a URL is a copy or an original."""
     assert link.signature
     copies, tokens = link.signature.copy_count, link.signature.sketch.tokens
     if not link.is_copy:
@@ -107,7 +108,7 @@ def _said(dedup: Deduplicator, link: Visit) -> str:
 
 
 def _explain_items(url: str, items: list[Signature]) -> dict[str, Any]:
-    """Explain a page with several items: list those that are held."""
+    """Explain a page that gave several items, of which `items` are held."""
     return {
         "url": url,
         "status": "fetched each time: it gave several items",
@@ -124,13 +125,13 @@ def _item_line(item: Mapping[str, Any]) -> str:
     return f"{item['item'] or item['title'] or 'without facts'}  ({counts})"
 
 
-def _explain_rule(mirrors: Mirrors, url: str, is_mirror: bool) -> dict[str, Any]:
-    """Explain the advice on a URL that was never fetched. Raise StoreError if nothing is known of it."""
+def _explain_rule(mirrors: Mirrors, url: str, *, has_others: bool) -> dict[str, Any]:
+    """Explain the advice on a URL that was never fetched. Raise StoreError if nothing is known of the URL."""
     if advice := mirrors.advise(url):
         rule = described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"}
         status = f"never fetched: its host mirrors another host (advice: {advice.action})"
         return {"url": url, "status": status, "duplicate_of": advice.url, "rule": rule}
-    if not is_mirror:
+    if not has_others:
         raise StoreError(f"the store does not know {url}{_hint(url)}")
     return {"url": url, "status": "never fetched"}
 
@@ -199,7 +200,7 @@ def _held(store: Store, url: str) -> Visit:
 
 def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dict[str, Any]:
     read = [read_document(path, config) for path in paths]
-    documents = [replace(each, url=f"http://saved{number}/") for number, each in enumerate(read)]  # of two hosts
+    documents = [replace(each, url=f"http://saved{number}/") for number, each in enumerate(read)]  # on two hosts
     first, second = map(dedup.sign, documents)
     dedup.claim(documents[0])
     compared, points = _compared(dedup, first, second, documents[1])
@@ -222,7 +223,7 @@ def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
 def _compared(
     dedup: Deduplicator, first: Signature, second: Signature, document: Document
 ) -> tuple[dict[str, Any], list[Point]]:
-    """Compare two signatures, the second of which is that of a document. Return the measures, and what decided."""
+    """Compare two signatures, of which `document` has the second. Return the measures and the points."""
     found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
     proposed_by = list(dict.fromkeys(name for name, each in dedup.store.find(second) if each.says_the_same(first)))
     points = [*rule_points(found, rule, proposed_by, same_url=first.url == second.url)]
@@ -249,13 +250,13 @@ class Point(NamedTuple):
 
 
 def _sentence(status: str, points: list[Point]) -> str:
-    """Return a decision with its points as a sentence. For a unique document, only failed points are named, if any."""
+    """Return a verdict with its points as a sentence. For a unique document, name only the failed points, if any."""
     missed = [point for point in points if not point.is_met] if status == "unique" else []
     return f"{status}: {'; '.join(point.text for point in missed or points)}"
 
 
 def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:
-    """Yield the points that the rule checks for two documents, and whether each is met."""
+    """Yield the checks of the rule on two documents. `proposed_by`: the detectors that find one for the other."""
     least, words = max(rule.min_tokens, 1), plural(found.tokens, "word")
     if found.tokens >= least:
         yield from _limits(rule, found, found.tokens)
@@ -271,7 +272,7 @@ def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_u
 
 
 def _limits(rule: Rule, found: Comparison | Evidence, tokens: int, *, repeated: bool = False) -> Iterator[Point]:
-    """Yield the points on two texts, the shorter one of which has so many tokens."""
+    """Yield the points on resemblance and length. `tokens`: the number of tokens of the shorter text."""
     if tokens:  # a record without text needs no resemblance
         needed = rule.required_resemblance(tokens, repeated=repeated)
         yield _point("resemblance {:g}, needed {:g}", found.resemblance, ge, needed)

@@ -34,7 +34,7 @@ HEAD = (
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folders", nargs="+", metavar="DIR", help="folders with docs.jsonl and pairs.jsonl")
-    text = f"detectors to measure, each alone and all together; {ALL!r}: all that exist"
+    text = f"detectors to measure, each alone, then together; {ALL!r}: each that exists, then those of the settings"
     add("--detectors", metavar="A,B", help=text)
     add("--unverified", action="store_true", help="accept all candidates of a detector, whatever the thresholds")
 
@@ -46,15 +46,15 @@ def run_evaluate(opts: argparse.Namespace, settings: BaseSettings) -> None:
       scrapy neardup lab evaluate news laws --detectors simhash,shingle
 
     A folder has the documents in docs.jsonl, {"id": …, "text": …}, and judged pairs in pairs.jsonl, {"a": id, "b": id,
-    "label": …}, as `scrapy neardup judge` writes them. Pairs labelled "dup" are duplicates. Pairs labelled "partial" or
-    "rewrite" do not count, nor "template" for the lenient F1. For the hard F1, "rewrite" is a duplicate.
+    "label": …}, as `scrapy neardup judge` writes them. "dup" is the label of duplicates. Pairs labelled "partial" or
+    "rewrite" do not count. The lenient F1 does not count "template" either. The hard F1 takes "rewrite" as a duplicate.
     """
     configs = _contestants(Config.from_settings(settings), opts.detectors)
     for contestant in configs:
         build_detectors(contestant)  # report a wrong name before the first measurement
     sets = [LabelledSet.load(folder) for folder in opts.folders]
     tokenize("预热")  # loads the dictionary, so that the first measurement does not include it
-    results = (  # each set is told as soon as it is measured
+    results = (  # lazy, so that each table is printed once its set is measured
         {
             "set": labelled.name,
             "documents": len(labelled.rows),
@@ -77,10 +77,10 @@ def _table(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _contestants(config: Config, chosen: Any) -> list[Config]:
-    """Return a configuration for each detector, and then one for all of them together."""
+    """Return a configuration for each detector, then one with all chosen ones, or all of the settings."""
     together = config if chosen in (None, ALL) else replace(config, detectors=chosen)
     known = BUILTIN_DETECTORS if chosen else DEFAULT_DETECTORS
-    parts = [*(known if together is config else ()), *together.detectors]  # of which some may be dictionaries
+    parts = [*(known if together is config else ()), *together.detectors]  # some may be dictionaries, so no set
     alone = [replace(together, detectors=(part,)) for n, part in enumerate(parts) if part not in parts[:n]]
     return alone if alone[-1:] == [together] else [*alone, together]
 
@@ -186,7 +186,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
-    """Cluster the documents of feeds, as a batch.
+    """Cluster the documents of feeds.
 
     example:
       scrapy neardup lab cluster items.jsonl -o clusters.jsonl

@@ -120,9 +120,9 @@ def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
     example:
       scrapy neardup changes --store neardup.sqlite
 
-    The last crawl is compared with the last full one of its spider. new: a new URL with new content. changed: content
-    that differs from that of the URL's previous visit, with the resemblance of the two. moved: held content at a new
-    URL, if no earlier URL was seen with it. gone: content of the previous crawl that no URL has now. Moved and gone
+    The last crawl is compared with the last full crawl of the same spider. new: a new URL with new content. changed:
+    other content than at the URL's previous visit, with the resemblance of the two. moved: known content at a new URL,
+    if it was no longer seen at an earlier URL. gone: content of the previous crawl that no URL has now. Moved and gone
     pages are listed only for a crawl that finished and left out no pages.
     """
     with held(with_store(opts, settings)) as store:
@@ -149,9 +149,9 @@ def run_mirrors(opts: argparse.Namespace, settings: BaseSettings) -> None:
     example:
       scrapy neardup mirrors --store neardup.sqlite
 
-    Each line names a mirror, after → its original, the host on which the pages were seen first, and the evidence.
-    Confidence is a lower bound for the share of pages with the same content, at a risk of 5 %. The counts are of the
-    last 200 pages at corresponding URLs. ↔ means that neither host was first; such a rule skips nothing.
+    Each line has a mirror, → its original, and the evidence. The original is the host on which the pages were seen
+    first. Confidence is a lower bound for the share of pages with the same content, at a risk of 5 %. The counts are of
+    the last 200 pages at corresponding URLs. ↔ means that neither host was first; such a rule skips nothing.
     """
     config = with_store(opts, settings)
     with held(config) as store:
@@ -161,15 +161,15 @@ def run_mirrors(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def listed(hosts: Hosts, mirror_hosts: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the descriptions of the rules of the settings, then of those in the store, highest confidence first."""
+    """Describe the rules of the settings, then the pairs of hosts in the store, by descending confidence."""
     by_hand = {"in_force": True, "known_by": "NEARDUP_MIRROR_HOSTS"}
     rules = [{"mirror": mirror, "original": original, **by_hand} for mirror, original in mirror_hosts.items()]
     return [*rules, *map(described, hosts.relations())]
 
 
 def described(relation: Relation) -> dict[str, Any]:
-    """Return the description of a pair of hosts, with its counts and confidence."""
-    side = relation.original() or 0  # which of the two hosts is the original; in a tie, the first
+    """Describe a pair of hosts, with its counts and confidence."""
+    side = relation.original() or 0  # the place of the original among the two hosts; in a tie, the first
     return {
         "mirror": relation.name(1 - side),
         "original": relation.name(side),
@@ -206,9 +206,9 @@ def run_stats(opts: argparse.Namespace, settings: BaseSettings) -> None:
       scrapy neardup stats --store neardup.sqlite --json
 
     clusters: documents that have copies. copies: URLs that repeat a document. urls: URLs that the store knows.
-    bytes: the size of the store on disk; bytes_server: of all data on the server. A run is closed, alive (a process has
-    it open), or died; the next run forgets or keeps the documents of a dead one, as NEARDUP_UNCLEAN_RUN says.
-    --check reads all namespaces, also while crawls run. The exit code is 2 if a row is damaged.
+    bytes: the size of the store on disk. bytes_server: the size of all data on the server. A run is closed, alive (a
+    process has it open), or died. The next run forgets or keeps the documents of a dead run, as NEARDUP_UNCLEAN_RUN
+    says. --check reads all namespaces, also while crawls run. The exit code is 2 if a row is damaged.
     """
     config = with_store(opts, settings)
     if opts.check:
@@ -253,21 +253,21 @@ def _runs(store: Store) -> list[dict[str, Any]]:
 
 
 def _state(run: Run, *, is_dead: bool) -> str:
-    """Return the state of a run. A dead run counts as closed if a later run kept its documents."""
+    """Return the state of a run. A run that died counts as closed if a later run kept its documents."""
     if run.closed is not None and run.closed == run.paused:
         return "closed"
-    return "died" if run.closed is not None or is_dead else "alive"  # closed by a later run, after it died
+    return "died" if run.closed is not None or is_dead else "alive"  # or a later run closed and forgot it
 
 
 def died(store: Store) -> list[Run]:
-    """Return the dead runs: never closed, and open in no process."""
+    """Return the dead runs, which were never closed and are open in no process."""
     found = {run.id for run in store.runs() if run.closed is None and not store.is_alive(run.id)}
     return [run for run in store.runs() if run.closed is None and run.id in found]  # a run may have closed meanwhile
 
 
 def _share_forgotten(run: Run) -> str | None:
     """Return how much of a run was forgotten: "all", "part", or None for nothing."""
-    reached = 0  # the rows up to it are forgotten
+    reached = 0  # all rows up to this one are forgotten
     for first, last in sorted(run.forgotten):  # a row may be in several ranges
         reached = max(reached, last) if first <= reached + 1 else reached
     return None if not run.forgotten else "all" if reached >= run.sealed else "part"

@@ -35,7 +35,7 @@ SHOWN = 10  # unreadable rows that are reported one by one
 
 
 def _argument(check: Check) -> Callable[[str], Any]:
-    """Return a type of arguments that pass a check of settings."""
+    """Return an argparse type that applies the check of a setting."""
 
     def read(text: str) -> Any:
         try:
@@ -51,20 +51,20 @@ duration = _argument(
     checking(
         "a duration such as '90 days'",
         lambda found: found is not None,
-        lambda text: seconds(text) if any(map(str.isalpha, text)) else None,  # a bare number would be ambiguous
+        lambda text: seconds(text) if any(map(str.isalpha, text)) else None,  # a number without a unit is not clear
     )
 )
 host_name = _argument(checking("a host, with its port or without", re.compile(r"[^/\s]+").fullmatch))
-# An empty value comes from an unset variable of the shell. The project's store must not take its place.
+# An unset shell variable gives an empty value. The project's store must not take its place.
 _address = _argument(checking("a path, or redis://…", str.strip))
 
 
 def check_apart(**files: str | list[str] | None) -> None:
-    """Raise FileError if one file is given for two options. A store on a server is not a file."""
+    """Raise FileError if two keywords name the same file. The message has the keywords, with spaces for `_`."""
     seen: dict[str, str] = {}
     for what, names in files.items():
         for name in names if isinstance(names, list) else filter(None, [names]):
-            # Standard input and output are no files.
+            # Of a feed, `-` is standard input; of anything else, standard output.
             key = what if name == "-" and what == "a_feed" else os.path.realpath(name)
             before = what if "://" in name else seen.setdefault(key, what)
             if before != what:
@@ -79,9 +79,9 @@ def add_store(parser: argparse.ArgumentParser, default: str = "NEARDUP_STORE of 
 
 
 def with_store(opts: argparse.Namespace, settings: BaseSettings, *, exists: bool = True) -> Config:
-    """Return the settings, with the address of the store that the options or the settings name.
+    """Return the settings with the address of the store, which is --store, NEARDUP_STORE or the project's default.
 
-    Raise ConfigError for a bad setting, and StoreError if no store is named, or if it has to exist and does not.
+    Raise ConfigError for a bad setting. Raise StoreError if there is no address or, if `exists`, no store at it.
     """
     config = Config.from_settings(settings)
     if "{spider}" in config.namespace:
@@ -106,12 +106,12 @@ def held(config: Config) -> closing[Store]:
 
 
 def is_url(page: str) -> bool:
-    """Return whether an argument is a URL, and not the path of a file."""
+    """Return whether an argument is a URL rather than the path of a file."""
     return "://" in page
 
 
 def read_document(path: str, config: Config) -> Document:
-    """Return the document in a file, HTML or plain text. Raise FileError if it can't be read."""
+    """Return the document in a file of HTML or plain text. Raise FileError if the file can't be read."""
     try:
         read = html_to_unicode(None, Path(path).read_bytes())[1]
     except OSError as error:
@@ -120,7 +120,7 @@ def read_document(path: str, config: Config) -> Document:
 
 
 def documents_of(feeds: Sequence[str], config: Config) -> Iterator[tuple[str, Document]]:
-    """Yield the documents with a URL in feeds of any format, each after its canonical URL."""
+    """Yield (canonical URL, document) for each document with a URL. The feeds may have different formats."""
     for path in feeds:
         feed = Feeds([path])
         fields = replace(config, **feed.kind.settings)
@@ -134,7 +134,7 @@ def documents_of(feeds: Sequence[str], config: Config) -> Iterator[tuple[str, Do
 
 
 def add_feeds(parser: argparse.ArgumentParser) -> None:
-    """Add feeds, and the fields of their rows."""
+    """Add the feeds, and the options of `add_fields`."""
     kinds = ".jsonl, .json (an array), .csv, .tsv, .parquet, .warc or .wet, each also gzipped (.gz)"
     text = f"feeds of one format: {kinds}; or - for JSON lines from standard input"
     parser.add_argument("feeds", nargs="+", metavar="IN", help=text)
@@ -150,14 +150,14 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
 
 
 def with_fields(config: Config, opts: argparse.Namespace, kind: type[Feed] | None = None) -> Config:
-    """Return the configuration with the fields that the options name or, without them, those of the feed format."""
+    """Return the configuration with the fields that the options name. Other fields are those of the feed format."""
     chosen = {"fields": opts.text_field and (opts.text_field,), "url_field": opts.url_field}
     changes: dict[str, Any] = {name: value for name, value in chosen.items() if value}
     return replace(config, **{**(kind.settings if kind else {}), **changes}).ignoring(opts.id_field)
 
 
 def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:
-    """Raise FileError if an option names a field that no row has. `located` is the number of documents with a URL."""
+    """Raise FileError if an option names a field that no row has. `located`: the number of documents with a URL."""
     if opts.text_field and rows and not documents:
         raise FileError(f"--text-field {opts.text_field}: no row has text in it")
     if opts.url_field and documents and not located:
@@ -175,14 +175,14 @@ class BadRows:
             tqdm.write(shown(f"{place}: {why}"), file=sys.stderr)
 
     def answer(self, opts: argparse.Namespace, outcome: Mapping[str, Any], said: str) -> int:
-        """Print what came of feeds, and how much could not be read. Return the exit code."""
+        """Print the outcome and the number of unreadable rows. Return the exit code: 1 if there are any."""
         said += f", {plural(self.count, 'unreadable row')} left out" if self.count else ""
         answer(opts, {**outcome, "bad_rows": self.count}, said=said)
         return int(self.count > 0)
 
 
 class Documents:
-    """Yields the rows with text, each with its document, and counts all rows and the documents."""
+    """Yields (row, document) for each row that has a document, and counts the rows and the documents."""
 
     def __init__(self, opts: argparse.Namespace, settings: BaseSettings) -> None:
         self.feeds, self.bad = Feeds(opts.feeds), BadRows()
@@ -202,7 +202,7 @@ class Documents:
 
 
 def with_bar(feeds: Feeds, batches: Iterable[T]) -> Iterator[T]:
-    """Yield the batches (or rows), and show how many bytes of `feeds` are read, the rate and the time left."""
+    """Yield the batches (or rows). Show on a terminal how much of `feeds` is read, the rate and the time left."""
     with tqdm(total=feeds.size or None, unit="B", unit_scale=True, disable=None, dynamic_ncols=True) as bar:
         for batch in batches:
             if not bar.disable:

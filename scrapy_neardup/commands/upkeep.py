@@ -1,4 +1,4 @@
-"""`scrapy neardup judge`, `forget`, `export`, `import`: decide on pages, and keep or move a store."""
+"""`scrapy neardup judge`, `forget`, `export`, `import`: judge pages, remove from a store, or move it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
     for name in "AB":
         parser.add_argument(name.lower(), metavar=name, help="the URL of a page, or a file, HTML or plain text")
     parser.add_argument("judgement", choices=LABELS, help="what the two pages are")
-    text = "feeds with the texts of A and B, such as that of the items and NEARDUP_DROPPED"
+    text = "feeds with the texts of A and B, such as the feed of the items and NEARDUP_DROPPED"
     parser.add_argument("--texts", nargs="+", default=[], metavar="FEED", help=text)
 
 
@@ -46,7 +46,7 @@ def run_judge(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
     If two pages are different, neither is dropped again as a copy of the other. Judgements are kept in the folder
     STORE.reviewed beside the store. The last one on a pair counts. With texts, the folder is a labelled set for
-    `scrapy neardup lab evaluate` and `lab calibrate`; `same` is only for them, so it needs the texts.
+    `scrapy neardup lab evaluate` and `lab calibrate`. Only these two use `same`, so `same` needs the texts.
     """
     config = with_store(opts, settings)
     folder = reviews_folder(config)
@@ -67,7 +67,7 @@ def run_judge(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _page(page: str, feeds: list[str], store: Store, config: Config) -> Document:
-    """Return a page with its text, if a feed has it. Raise StoreError if neither a feed nor the store knows its URL."""
+    """Return a page, with its text if a feed has it. Raise StoreError if neither a feed nor the store knows its URL."""
     if not is_url(page):
         return read_document(page, config)
     for url, document in documents_of(feeds, config):
@@ -80,7 +80,7 @@ def _page(page: str, feeds: list[str], store: Store, config: Config) -> Document
 
 # Forget
 
-MUCH = 3  # times the forgotten documents are more than those left: their space is given back
+MUCH = 3  # the file is compacted if the forgotten documents, times this, are more than those left
 
 
 def add_forget(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +129,7 @@ def _forget(config: Config, what: Selection) -> Forgotten:
         store.stats = {"forgot/documents": forgotten.documents, "forgot/urls": forgotten.urls}
         store.flush()
     except BaseException as error:
-        store.close(clean=isinstance(error, StoreError))  # after a StoreError nothing was forgotten
+        store.close(clean=isinstance(error, StoreError))  # after a StoreError, nothing was forgotten
         raise
     is_much = forgotten.documents * MUCH > len(store)
     try:

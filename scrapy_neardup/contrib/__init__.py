@@ -1,4 +1,4 @@
-"""Components that most users never turn on, by public doors only. docs/contrib.md tells how to enable each.
+"""Optional components that most users never turn on. docs/contrib.md tells how to enable each.
 
 Nothing outside this package imports it. Each component reads its own settings.
 """

@@ -1,4 +1,4 @@
-"""Ask a web archive for a dead link without a living copy, by a TimeGate or another URL template, or by a function."""
+"""Fetch a dead link that has no living copy from a web archive, by a URL template or a function."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Archive(Adviser):
         return o
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
-        """Return the request for the archived copy of a URL nearest to its last visit. Return None if there is none.
+        """Return the request for the archived copy of `dead` that is nearest to the time `seen`, or None.
 
         The header Accept-Datetime is that of RFC 7089, section 2.1.1. A URL with a user name is not sent to an archive,
-        and a URL in a private network is not sent to a public one.
+        and a URL in a private network is not sent to a public archive.
         """
         time = datetime.fromtimestamp(int(seen), timezone.utc)
         url = await self._url(dead, time)

@@ -1,6 +1,6 @@
 """Stop where only known content comes: the whole crawl, one of its listings, or a directory that is a trap.
 
-An item is seen if it is a revisit or a duplicate. A request that is skipped since its content is held counts as one.
+An item is *seen* if it is a revisit or a duplicate, and its URL has not changed. A skipped request counts as seen.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ logger = logging.getLogger(__name__)
 
 REASON = "neardup_only_seen"
 LISTING = "neardup_listing"  # the meta key with the URL of the start request that led to a request
-MOST = 10_000  # listings, directories, and pairs of a directory and a document, that are remembered
+MOST = 10_000  # the maximum of remembered listings, of directories, and of pairs of a directory and a document
 
 
 def limit_of(crawler: Crawler, name: str) -> tuple[NearDup, int]:
-    """Return the plugin's state in a crawl, and a setting that limits a number.
+    """Return the plugin's state in a crawl, and the value of a setting that is a limit.
 
-    Raise NotConfigured without a limit, and in an audit, which stops nothing.
+    Raise NotConfigured if the limit is below 1, or in an audit, since an audit stops nothing.
     """
     if (limit := crawler.settings.getint(name)) < 1:
         raise NotConfigured(f"{name} is not a number above 0")
@@ -115,7 +115,7 @@ class StopListing(BaseSpiderMiddleware, Adviser):
 
 
 def is_seen(claim: Claim | None) -> bool:
-    """Return whether an item was seen before, given its claim; None for an item without a verdict."""
+    """Return whether the item of a claim was seen before. The claim is None for an item without a verdict."""
     return claim is not None and claim.verdict.status != "unique" and not claim.verdict.changed
 
 

@@ -1,8 +1,8 @@
 """Skip URLs that differ from a fetched one only in query parameters that never change the content.
 
 Bar-Yossef, Keidar, Schonfeld 2007, "Do not crawl in the DUST: different URLs with similar text". A *rule* says
-which parameters of a host do not matter. URLs that are equal without these are a *class*, and one that has none of them
-is *plain*. Two URLs of a class that returned equal documents are evidence for the rule; different ones end it.
+which parameters of a host do not matter. URLs that are equal without these form a *class*. A URL that has none of them
+is *plain*. Two URLs of a class that return equal documents are evidence for the rule. Different documents end the rule.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from ..text.urls import canonical_url, parts_of, site
 
 logger = logging.getLogger(__name__)
 
-ENOUGH, AGAIN = 41, 200  # documents at two URLs of a class that bring a rule into force, at first and once it was wrong
-BRANCH, WALL = 3, 8  # such documents in each place; classes with one document, which may be a login wall
+ENOUGH, AGAIN = 41, 200  # documents at two URLs of a class that a rule needs, at first and after it was wrong
+BRANCH, WALL = 3, 8  # such documents that a place needs; classes that share a document, so it may be a login wall
 EQUAL = 0.99  # the resemblance of equal texts
-MOST_NAMES, MOST_URLS = 3, 32  # parameters that are left out together, and URLs of a document that are compared
-DOCUMENTS, PLACES = 1_000, 16  # the maximum numbers of documents of a rule, and of places of a document
-RULES, SITES, CLASSES = 8, 2_000, 100_000  # the maximum numbers of rules of a host, of hosts, of classes
+MOST_NAMES, MOST_URLS = 3, 32  # the maximum of parameters left out together, and of URLs compared for a document
+DOCUMENTS, PLACES = 1_000, 16  # the maximum of documents for a rule, and of places for a document
+RULES, SITES, CLASSES = 8, 2_000, 100_000  # the maximum of rules for a host, of hosts, and of classes
 
 _SESSION = re.compile(r"=(?=.*\d)[\w.%-]{8,}$")  # the value of a session id: a new one for each visitor
-_NUMBER = re.compile(r".*=(?![01]$)[+-]?\d+")  # numbers count: the pages of a list, items, results
-_DATE = re.compile(r"/(?:19|20)\d\d(?:/[01]?\d(?:/[0-3]?\d)?)?(?=/)")  # other numbers tell directories apart
+_NUMBER = re.compile(r".*=(?![01]$)[+-]?\d+")  # such numbers matter: they are of pages of a list, items or results
+_DATE = re.compile(r"/(?:19|20)\d\d(?:/[01]?\d(?:/[0-3]?\d)?)?(?=/)")  # other numbers are parts of a directory's name
 
 
 class Variation(NamedTuple):
@@ -50,11 +50,11 @@ class Variation(NamedTuple):
 
     plain: str  # the canonical URL without the parameters; it may not exist
     parts: frozenset[str]  # the parameters that were left out, such as `print=1`; the value of a session id is `*`
-    place: str  # the directory, the names of the other parameters, and the parts: a parameter may matter in some
+    place: str  # the directory, other parameters, and parts: a parameter may matter only in some places
 
 
 def variation(url: str, names: str) -> Variation | None:
-    """Return a URL as a member of its class without some parameters; None if it can't be in one."""
+    """Return a URL as a member of the class without some parameters; None if the URL can't be in a class."""
     plain = url_query_cleaner(canonical_url(url), names.split("&"), remove=True, unique=False, keep_fragments=True)
     kept, parts = sorted(item.partition("=")[0] for item in _items(plain)), parts_of(plain)
     left_out = frozenset(_SESSION.sub("=*", item) for item in _items(url) - _items(plain))
@@ -65,7 +65,7 @@ def variation(url: str, names: str) -> Variation | None:
 
 
 def difference(a: str, b: str) -> str:
-    """Return the parameters without which two URLs are of one class; "" if there are none, or over `MOST_NAMES`."""
+    """Return the parameters without which two URLs are equal; "" if there are none, or more than `MOST_NAMES`."""
     names = sorted({item.partition("=")[0] for item in _items(a) ^ _items(b)})
     one, other = (variation(url, "&".join(names)) for url in (a, b))
     return "&".join(names) if one and other and one.plain == other.plain and len(names) <= MOST_NAMES else ""
@@ -82,7 +82,7 @@ class Rule:
 
     names: str  # in alphabetical order, with `&` between them
     same: dict[str, list[str]] = field(default_factory=dict)
-    """By the own URL of a document that was at two URLs of a class: the places of these URLs."""
+    """The places of the URLs of a class that returned one document, by the URL of that document."""
     needed: int = ENOUGH
     confirmed: float = 0.0
 
@@ -94,7 +94,7 @@ class Rule:
         return sum(here.place in places for places in self.same.values()) >= BRANCH
 
     def confirm(self, url: str, own: str) -> None:
-        """Note that a URL returned the document with this own URL, if that is another URL of the class."""
+        """Note that `url` returned the document whose own URL is `own`, if these are two URLs of one class."""
         here, there = variation(url, self.names), variation(own, self.names)
         if here and there and here.plain == there.plain and canonical_url(url) != canonical_url(own):
             self.confirmed = time.time()
@@ -109,7 +109,7 @@ class Variants(Adviser):
         self._neardup, self._dedup, self._file = neardup, neardup.dedup, file
         self._ttl = neardup.config.mirror_ttl if neardup.config.revisit == "skip" else 0.0
         self.rules: LocalCache[str, list[Rule]] = LocalCache(SITES)  # by host
-        self._last: LocalCache[str, tuple[str, float]] = LocalCache(CLASSES)  # by class: its last document, and when
+        self._last: LocalCache[str, tuple[str, float]] = LocalCache(CLASSES)  # last document and its time, by class
         try:
             read = json.loads(Path(file).read_bytes()) if file and Path(file).exists() else {"rules": {}, "last": {}}
             for name, rules in read["rules"].items():
@@ -149,7 +149,7 @@ class Variants(Adviser):
         return None
 
     def _last_of_class(self, url: str, rule: Rule) -> Visit | None:
-        """Return the last visit of a class or, if the rule was new then, of its plain URL; None for a short text."""
+        """Return the last visit to the class, else to its plain URL; None if there is none or its text was short."""
         here = variation(url, rule.names)
         own, seen = self._last.get(f"{here.plain} {rule.names}", (here.plain, 0.0)) if here else ("", 0.0)
         visit = self._dedup.store.resolve(own)
@@ -159,7 +159,7 @@ class Variants(Adviser):
     def _stands_for(self, url: str, rule: Rule, held: Signature) -> bool:
         """Return whether a URL may be skipped for a document of its class."""
         here, there = variation(url, rule.names), variation(held.url or "", rule.names)
-        # A part that only the own URL has may matter: no plain URL is skipped, and no language for another.
+        # A part that only the held URL has may matter: so no plain URL is skipped, and no language for another one.
         if not (here and there and there.plain == here.plain and there.parts <= here.parts):
             return False
         visits = self._dedup.store.visits(held, MOST_URLS) if held.copy_count >= WALL else ()
@@ -175,7 +175,7 @@ class Variants(Adviser):
                     self._learn(url, rule, claim)
 
     def _suspect(self, url: str, claim: Claim) -> None:
-        """Add a rule for each way in which a URL differs from another one that returned the same document."""
+        """Add a rule for each set of parameters by which a URL differs from another URL with the same document."""
         for visit in self._dedup.store.visits(claim.match.signature, MOST_URLS) if claim.match else ():
             names, rules = difference(url, visit.url), self.rules.get(site(url), [])
             if names and names not in (rule.names for rule in rules):

@@ -1,4 +1,4 @@
-"""Detectors that each come from one paper, and the inverted index that they share: features to their documents."""
+"""Detectors and a clustering method, each from one paper, and an inverted index that the detectors share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V", bound="Iterable[Any]")
 
 
 class InvertedIndex(ABC, Generic[V, T]):
-    """Documents by their features, in the order of arrival."""
+    """Finds documents by features. Base of the indexes in this package."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -20,7 +20,7 @@ class InvertedIndex(ABC, Generic[V, T]):
 
     @abstractmethod
     def read(self, fingerprints: Sequence[int]) -> V:
-        """Decode fingerprints to features, or to what `features` takes them from."""
+        """Decode fingerprints: to features, or to a value from which `features` makes them."""
 
     def features(self, decoded: V) -> Iterable[Hashable]:
         """Return the features under which a document is held."""
@@ -28,14 +28,14 @@ class InvertedIndex(ABC, Generic[V, T]):
 
     @abstractmethod
     def sought(self, decoded: V) -> Iterable[Hashable]:
-        """Return features of which each near document has at least one."""
+        """Return features such that each similar document has at least one of them."""
 
     @abstractmethod
     def is_near(self, decoded: V, held: V) -> bool:
-        """Return whether the fingerprints of two documents are similar."""
+        """Return whether two documents are similar, given their decoded fingerprints."""
 
     def holders(self, feature: Hashable) -> Collection[int]:
-        """Return the documents that have a feature, as the numbers that they have in this index."""
+        """Return the numbers, in this index, of the documents that have a feature."""
         return self._holders.get(feature, ())
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
@@ -46,7 +46,7 @@ class InvertedIndex(ABC, Generic[V, T]):
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
         features = {*self.features(self.read(fingerprints))}
-        fewest = min(map(self.holders, features), key=len, default=())  # those with its rarest feature
+        fewest = min(map(self.holders, features), key=len, default=())  # the documents with the rarest feature
         held = [(number, *self._entries[number]) for number in fewest]
         for number in [n for n, values, each in held if each is document and values == tuple(fingerprints)]:
             del self._entries[number]

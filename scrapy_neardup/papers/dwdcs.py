@@ -4,9 +4,9 @@
 
 The terms of a text are its stemmed words without stop words. Terms of one meaning are one concept, named after one of
 them. Concepts that stand close together in a sentence are neighbours in a network, which is a small world. Key concepts
-are those that, if removed, lengthen the paths between the others most. Their positions are the fingerprints of a text,
-and an inverted index finds texts with similar ones. synonyms/NOTICE.en and synonyms/NOTICE.zh describe the origin and
-the licences of the built-in synonyms.
+are those whose removal lengthens the paths between the others most. Their positions are the fingerprints of a text, and
+an inverted index finds texts with similar fingerprints. synonyms/NOTICE.en and synonyms/NOTICE.zh describe the origin
+and the licences of the built-in synonyms.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LAST = (1 << POSITION_BITS) - 1
 
 T = TypeVar("T")
 Concepts: TypeAlias = Mapping[str, str]
-"""The name of the concept of each term, for terms that are not the name themselves."""
+"""The name of each term's concept. A term that is itself the name is left out."""
 Graph: TypeAlias = dict[str, set[str]]
 """The neighbours of each node: ξ in section 3.2.2, step 3, is 1 for these."""
 Vector: TypeAlias = Mapping[int, Sequence[int]]
@@ -60,10 +60,10 @@ Places: TypeAlias = npt.NDArray[np.intp]
 
 
 def sentences(text: str) -> Iterator[list[tuple[str, int]]]:
-    """Yield the terms of each sentence in order, and for each the number of words before it, with stop words.
+    """Yield the terms of each sentence, each with its position: the number of words before it in the text.
 
-    Stop words and figures are left out, since they name no concept. Section 3.1. The paper uses phrases too. Here only
-    single words are used, as in the paper's example of key concepts: phrases need a tagger for each language.
+    Stop words and figures are no terms, since they name no concept, but positions count them. Section 3.1. The paper
+    uses phrases too. Here only single words are used, since phrases need a tagger for each language.
     """
     dropped, begin = stop_words(), 0
     for sentence in _END.split(text):
@@ -75,7 +75,7 @@ def sentences(text: str) -> Iterator[list[tuple[str, int]]]:
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """Return the stem of a word by Porter's second algorithm. Words with other letters than a to z are unchanged."""
+    """Return the stem of a word of the letters a to z, by Porter's second algorithm. Return other words unchanged."""
     if not (word.isascii() and word.isalpha()):
         return word
     from snowballstemmer.english_stemmer import EnglishStemmer
@@ -110,9 +110,9 @@ def builtin() -> Concepts:
 
 
 def read_groups(path: str | os.PathLike[str]) -> list[frozenset[str]]:
-    """Return the groups of synonyms in a file: each is a line of words between tabs. Lines with `# ` are comments.
+    """Return the groups of synonyms in a file. A group is a line of words between tabs; `# ` begins a comment line.
 
-    Raise OSError for an unreadable file, ValueError for one that is not text in UTF-8 or has no group of synonyms.
+    Raise OSError for an unreadable file, and ValueError for a file that is not text in UTF-8 or has no group.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
@@ -193,7 +193,7 @@ def _reachable(graph: Graph, node: str) -> set[str]:
 
 
 def key_nodes(graph: Graph, counts: Mapping[str, int]) -> list[str]:
-    """Return the key concepts of a connected graph. First come the nodes whose removal lengthens the mean path most.
+    """Return the key concepts of a connected graph, those first whose removal lengthens the mean path most.
 
     Only the `CANDIDATES` nodes with the most neighbours are tried. In a tie, the order is: most neighbours, then most
     occurrences in the text (`counts`), then name. Section 3.3.
@@ -205,7 +205,7 @@ def key_nodes(graph: Graph, counts: Mapping[str, int]) -> list[str]:
 
 
 def path_sums(graph: Graph, removed: Sequence[str]) -> list[int]:
-    """Return, for each node in `removed`, the sum of all shortest paths without this node.
+    """Return, for each node in `removed`, the total length of all shortest paths without this node.
 
     Each pair counts twice, once from either end. A pair without a path counts as much as the longest remaining path.
     """
@@ -236,7 +236,7 @@ def _path_sum(neighbours: Places, starts: Places, removed: int) -> int:
 def pack(positions: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
     """Return a fingerprint for each occurrence of a concept: 40 bits of the concept's hash, then 24 of the position.
 
-    `positions` has the ascending positions of each concept. The first `OCCURRENCES` of each are used.
+    `positions` has the ascending positions of each concept. Only the first `OCCURRENCES` of a concept are used.
     A position of more than 24 bits becomes the largest one of 24 bits. Formula 8.
     """
     return tuple(
@@ -253,8 +253,8 @@ def unpack(fingerprints: Iterable[int]) -> dict[int, list[int]]:
 
 
 def cosine(a: Vector, b: Vector) -> float:
-    """Return the cosine of two vectors; 0.0 if one is empty. Formula 9, whose left half lacks the square root. The
-    weight of a concept is its number of occurrences."""
+    """Return the cosine of two vectors; 0.0 if one is empty. The weight of a concept is its number of occurrences.
+    Formula 9; its left half in the paper lacks the square root."""
     return _dot(a, b) / math.sqrt(_dot(a, a) * _dot(b, b)) if a and b else 0.0
 
 
@@ -263,7 +263,7 @@ def _dot(a: Vector, b: Vector) -> int:
 
 
 def spread(a: Vector, b: Vector) -> float:
-    """Return the mean, over common concepts, of the standard deviation of their shifts, in words; 0.0 without any.
+    """Return the mean, over common concepts, of the standard deviation of shifts, in words; 0.0 without such concepts.
 
     Formula 13. The shifts of a concept are the distances between its n-th occurrences in the two texts.
     """
@@ -272,7 +272,7 @@ def spread(a: Vector, b: Vector) -> float:
 
 
 def span(a: Vector, b: Vector) -> int:
-    """Return the highest position of two vectors plus one; 0 if both are empty."""
+    """Return one more than the highest position in two vectors; 0 if both are empty."""
     return max((positions[-1] + 1 for vector in (a, b) for positions in vector.values()), default=0)
 
 
@@ -308,9 +308,9 @@ class ConceptIndex(InvertedIndex[Vector, T]):
     def sought(self, decoded: Vector) -> Iterator[int]:
         """Yield the rarest concepts.
 
-        In the paper, step 3, the first n dimensions by rank are looked up. Here the rarest concepts are. If a document
-        has none of them, its cosine is at most the length of the rest of the vector, divided by that of the whole
-        vector. When this bound falls to the least cosine, no more lookups are needed.
+        The paper, in step 3, looks up the first n dimensions by rank. If a document has none of the concepts that were
+        yielded, its cosine is at most the length of the rest of the vector, divided by the length of the whole vector.
+        When this bound falls to the least cosine, no more lookups are needed.
         """
         rest = _dot(decoded, decoded)
         enough = self._least_cosine**2 * rest * (1 - 1e-9)

@@ -1,4 +1,4 @@
-"""Feature codes (特征码), the characters on either side of a full stop, and a detector of similar ones.
+"""Feature codes (特征码), which are the characters on either side of a full stop, and a detector of similar codes.
 
 Navigation and adverts rarely contain a full stop. A full stop marks running text, and the few characters around it
 identify that text. Zhang et al. 2002; Peng et al., section 2.2.
@@ -27,7 +27,7 @@ _CLOSING = "\"'”’»)\\]}」』》】"
 # `normalize` has turned the full-width stop of Chinese and Japanese into the ASCII one. An ASCII stop ends a sentence
 # only between Han characters or before a space, since figures and addresses contain stops too. Three stops in a row end
 # no sentence, since they cut headlines. Question and exclamation marks are left out, since headlines have them too.
-# With them, precision and recall are lower.
+# With these marks, precision and recall are lower.
 _STOP = re.compile(
     f"(?P<han>。|(?<=[{_HAN}])\\.(?=[{_CLOSING}]*(?:[{_HAN}]|\\s|$)))|[।॥۔።]|(?<!\\.)\\.(?=[{_CLOSING}]*(?:\\s|$))"
 )
@@ -58,8 +58,8 @@ def feature_code(text: str, length: int = LENGTH) -> str:
 def common_subsequence(a: str, b: str) -> int:
     """Return the length of the longest common subsequence of two strings.
 
-    The algorithm is bit-parallel (Hyyrö 2004, figure 3): each character of `a` has a bit. With each character of `b`, a
-    bit more becomes 0 if the longest common subsequence grows, so the zeros are counted in the end.
+    The algorithm is bit-parallel (Hyyrö 2004, figure 3): each character of `a` has a bit. Each character of `b` that
+    makes the longest common subsequence longer turns one more bit to 0. The zeros are counted at the end.
     """
     masks: dict[str, int] = {}
     for place, character in enumerate(a):
@@ -77,7 +77,7 @@ def pack(code: str) -> tuple[int, ...]:
 
 
 def unpack(values: Sequence[int]) -> str:
-    """Return the code that is packed into these integers; "" for no integers."""
+    """Return the code that `pack` packed into these integers; "" for no integers."""
     return struct.pack(f">{len(values)}Q", *values).decode("utf-32-be", "replace")
 
 
@@ -88,8 +88,8 @@ class CodeIndex(InvertedIndex[str, T]):
     The papers allow one or two characters less than n, and use a balanced search tree.
 
     A code is cut into `tolerance` + 1 pieces. A similar code contains one of the pieces completely, in order, with at
-    most `tolerance` other characters before or within it. So all pieces are looked up that the characters around the
-    place of a piece can spell, and the codes that have one of them are compared.
+    most `tolerance` other characters before or within it. So the index looks up every piece that the characters around
+    the place of a piece can spell, and compares the codes that have such a piece.
     """
 
     def __init__(self, tolerance: int) -> None:
@@ -112,7 +112,7 @@ class CodeIndex(InvertedIndex[str, T]):
         return len(decoded) == len(held) and is_shared
 
     def _pieces(self, code: str) -> Iterator[tuple[int, int]]:
-        """Return the start and the end of each piece of a code."""
+        """Yield the start and the end of each piece of a code."""
         number = self.tolerance + 1
         return pairwise(len(code) * cut // number for cut in range(number + 1))
 

@@ -26,7 +26,7 @@ STEPS = 1000  # training steps, as in the paper for 50 to 100 pages
 STEPS_A_DOCUMENT = 10  # training steps for each document of a larger batch
 RATE = 0.9
 UNITS = 5.0  # units of the map for each square root of the number of documents: MiniSom's rule of thumb
-UNITS_A_DOCUMENT = 0.5  # the maximum; on a larger map, copies of one text would lie on distant units
+UNITS_A_DOCUMENT = 0.5  # the maximum; on a larger map, copies of one text would be on distant units
 TITLE_WEIGHT = 2.0  # α of equation 4: the weight of a term in the title
 CHI_SHARE = 0.5  # α of equation 8: the share of chi-square in the selection of terms, beside mutual information
 TERMS = 3000  # selected terms
@@ -40,7 +40,7 @@ Integers: TypeAlias = npt.NDArray[np.intp]
 
 
 class Occurrences(NamedTuple):
-    """The terms of the documents: four arrays of equal length, with an entry for each term of each document."""
+    """The terms of the documents: four arrays of equal length, with one entry for each term of each document."""
 
     documents: Integers  # document numbers from 0, ascending
     terms: Integers  # term numbers from 0, in the order of first occurrence
@@ -134,8 +134,8 @@ def highest(scores: Floats, count: int) -> Integers:
 def unit_vectors(found: Occurrences, weights: Floats, documents: Integers, terms: Integers | None = None) -> Floats:
     """Return the weights of terms in documents, scaled to length 1; shape (documents, terms).
 
-    Both are ascending numbers. `terms`: None for all terms that these documents have. A document without such terms has
-    only zeros. Equations 9 to 11.
+    `documents` and `terms` are ascending numbers. None stands for all terms of these documents. A document without any
+    of the terms has only zeros. Equations 9 to 11.
     """
     kept = np.isin(found.documents, documents)
     terms = np.unique(found.terms[kept]) if terms is None else terms
@@ -156,7 +156,7 @@ def normalized(vectors: Floats) -> Floats:
 def rough_classes(vectors: Floats) -> Integers:
     """Return the class number of each document, for √(n/2) classes made by spherical k-means; shape (documents,).
 
-    It is deterministic: the first centres are documents at equal steps through the batch. A class may end up empty.
+    The result is deterministic: the first centres are documents at equal steps. A class may end up empty.
     Dhillon, Modha 2001, Concept decompositions for large sparse text data using clustering, section 3.
     """
     count = max(1, round((len(vectors) / 2) ** 0.5))

@@ -1,4 +1,4 @@
-"""Number rows, find the components of documents that may repeat one another, and have each decided on.
+"""Number rows, find the components of documents that may repeat one another, and decide on each component.
 
 Rows are JSON lines, Parquet or a DataFrame, numbered in the order in which `dedupe` decides on them. Numbered rows have
 the columns `NUMBER`, `FILE` and `ROW`. `ROW` has the bytes of a line, or a struct of all columns.
@@ -35,13 +35,13 @@ from ..text.urls import canonical_url, home
 NUMBER, ROW, FILE = "number", "row", "file"
 ENDINGS = {"jsonl": JsonLines.endings, "parquet": Parquet.endings}  # of the formats
 _LINE = "trim(TRAILING '\r' FROM value)"
-CROWD = 1024  # values of a bucket to pair; a bucket with more values means a common template
-LARGEST = 100_000  # documents in a component with all pages of its sites; a larger one has only similar pages
+CROWD = 1024  # the maximum values of a bucket to pair; more of them come from a common template
+LARGEST = 100_000  # the maximum documents of a component with whole sites; a larger one has only similar pages
 BATCH = 256  # rows that are signed in one go
 RECORDS = "number long, record binary, page long, site long, exact long, keys array<long>, simhash long"
-"""The columns of a document. `number` is its place in the order of `dedupe`; `page`: the hash of its canonical URL;
-`site`: that of its host; `exact`: the key of the whole text or, if that is too short to prove anything, of the whole
-record; `keys`: the keys of all other detectors."""
+"""The columns of a document. `number`: its place in the order of `dedupe`. `page`: the hash of its canonical URL.
+`site`: the hash of its host. `exact`: the key of the whole text, or of the whole record if the text is too short to
+prove anything. `keys`: the keys of all other detectors."""
 PAIRS = "a long, b long, site long"
 """The numbers of two documents, the earlier one first, and their site if both are pages of one site."""
 DUPLICATES = "number long, value string"
@@ -49,7 +49,7 @@ DUPLICATES = "number long, value string"
 
 
 def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> tuple[DataFrame, int]:
-    """Return the numbered rows of files, folders or patterns, and how many they are.
+    """Return the numbered rows of files, folders or patterns, and the count of rows.
 
     `kind` is one of `ENDINGS`, or None if the names show the format. Raise FileError if formats or columns differ.
     """
@@ -72,7 +72,7 @@ def read(spark: SparkSession, paths: Sequence[str], kind: str | None = None) -> 
 def of_frame(frame: DataFrame, order: str | None) -> DataFrame:
     """Return the numbered rows of a DataFrame in their order, or sorted by the column `order`.
 
-    The column must have unique integers, none below 0.
+    The values of that column must be unique integers, none below 0.
     """
     rows = frame.select(F.struct("*").alias(ROW))
     if order is None:
@@ -89,7 +89,7 @@ def _kind(path: str) -> str:
 
 
 def _numbered(rows: DataFrame, *place: str) -> tuple[DataFrame, int]:
-    """Return the rows, numbered from 1 and sorted by the columns `place`, and how many they are. Rows with equal places
+    """Return the rows, numbered from 1 and sorted by the columns `place`, and the count of rows. Rows with equal places
     keep their order."""
     marked = rows.withColumn("at", F.monotonically_increasing_id())
     parts: list[Any] = sorted(map(tuple, marked.groupBy(*place).agg(F.min("at"), F.count("*")).collect()))
@@ -102,7 +102,7 @@ def _numbered(rows: DataFrame, *place: str) -> tuple[DataFrame, int]:
 
 
 class Job(ExitStack):
-    """Decides on numbered rows. Use it in a `with` block, at whose end it drops its caches."""
+    """Decides on numbered rows. Use it in a `with` block; it drops its caches at the end of the block."""
 
     def __init__(self, rows: DataFrame, config: Config, id_field: str | None = None) -> None:
         super().__init__()
@@ -168,14 +168,14 @@ def stars(records: DataFrame, column: str) -> DataFrame:
 
 
 def previous(values: DataFrame, most: int) -> DataFrame:
-    """Pair each document with earlier documents that have the same value: with the last `most` of them."""
+    """Pair each document with the last `most` earlier documents that have the same value."""
     before = f"(partition by value order by {NUMBER} rows between {most} preceding and 1 preceding)"
     found = values.selectExpr(f"collect_list({NUMBER}) over {before} found", f"{NUMBER} b")
     return found.selectExpr("explode(found) a", "b")
 
 
 def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
-    """Pair documents that have different values within a Hamming distance (see `row_index`).
+    """Pair documents whose values differ, but by no more than a Hamming distance (see `row_index`).
 
     Only the first `NEWEST` documents of each value are paired, and only the first `crowd` values of each bucket.
     """
@@ -193,7 +193,7 @@ def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
 
 
 def components(pairs: DataFrame) -> DataFrame:
-    """Return two columns: the `number` of each document in a pair, and its `component`, as its lowest number.
+    """Return two columns: the `number` of each document in a pair, and the lowest number of its `component`.
 
     Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond: alternating
     large-star, which links all higher neighbours of each node to its lowest one, and small-star, which links each node
@@ -216,13 +216,13 @@ def _links(rows: DataFrame, high: str, low: str) -> DataFrame:
 
 @dataclass(frozen=True)
 class Worker:
-    """Signs rows, compares pairs, and decides on components, as a configuration requires."""
+    """Signs rows, compares pairs and decides on components, in the processes of Spark."""
 
     config: Config
     id_field: str | None
 
     def sign(self, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """Yield the columns `RECORDS` of each row that is a document. Raise FileError for a row that can't be read."""
+        """Yield the columns `RECORDS` of each row with a document. Raise FileError for a row that can't be read."""
         for batch in self._signed(rows, Signer(self.config, build_detectors(self.config))):
             for row, document, record in batch:
                 row.id(self.id_field, self.config.url_field)
@@ -237,7 +237,7 @@ class Worker:
                 yield pair.a, pair.b, pair.site_a if pair.site_a == pair.site_b and not same_page else None
 
     def decide(self, rows: Iterable[Any]) -> Iterator[tuple[int, str]]:
-        """Yield the columns `DUPLICATES`. Rows must be sorted by component, and by number in it."""
+        """Yield the columns `DUPLICATES`. Rows must be sorted by component, and within it by number."""
         signer = Signer(self.config, build_detectors(self.config))
         config = replace(self.config, store=None, learn_hosts=False)
         for _, members in groupby(rows, itemgetter("component")):
@@ -254,7 +254,7 @@ class Worker:
                         ids[claim.signature] = name
 
     def _signed(self, rows: Iterable[Any], signer: Signer) -> Iterator[list[tuple[Row, Document, bytes]]]:
-        """Yield the documents among rows, in batches."""
+        """Yield batches of (row, document, record). Rows without a document are left out."""
         read = map(_read, rows)
         while batch := list(islice(read, BATCH)):
             documents, made = signer.sign([row[:2] for row in batch])
@@ -263,7 +263,7 @@ class Worker:
                 yield [(row, d, next(records)) for row, d in zip(batch, documents, strict=True) if d]
 
     def _shared(self, document: Document, record: bytes) -> tuple[Any, ...]:
-        """Return the columns `RECORDS` after the number."""
+        """Return the columns `RECORDS` that come after the number."""
         made, url, site = Decoded(record), document.url, home(document.url or "")
         head, exact, keys, simhash = made.head, made.head.identity, set[int](), None
         if head.tokens >= (1 if self.config.short_text == "exact" else max(self.config.min_tokens, 1)):
