@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from .fingerprints.record import Decoded
+from .text.urls import home
 
 TITLE = 200  # stored characters of a title
 
@@ -30,6 +32,11 @@ class Signature(Decoded):
     """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
     sample: bool = False
     """True if it is in the sample that the store keeps of its host's pages. Set by the store."""
+
+    @cached_property
+    def home(self) -> str:
+        """The host of its URL without "www."; "" if there is none."""
+        return home(self.url or "")
 
     def says_the_same(self, other: Signature) -> bool:
         """Return whether two documents have equal sketches and facts."""

@@ -19,7 +19,6 @@ from ..processes import ProcessError, Signed, Signer, signed
 from ..settings import Config
 from ..signature import Signature
 from ..stats import plural
-from ..text.urls import home
 from . import options
 
 WORTH = 16 << 20  # bytes of feeds above which worker processes save time
@@ -130,7 +129,7 @@ class Job:
         name = row.id(self.id_field, self.config.url_field)
         self.documents += claim.signature.head.tokens > 0
         self.located += claim.signature.url is not None
-        self.nowhere += not home(claim.signature.url or "") and bool(claim.signature.facts)
+        self.nowhere += not claim.signature.home and bool(claim.signature.facts)
         if claim.match is None:
             if self.report and name != claim.signature.url:
                 self.ids[claim.signature.id] = name

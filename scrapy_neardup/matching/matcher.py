@@ -23,7 +23,7 @@ from ..hosts import Finding, judge
 from ..settings import Config
 from ..signature import Evidence, Signature
 from ..text.tokens import title_words
-from ..text.urls import canonical_url, domain, home, host, site
+from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
 from .reviews import WHY_APART, Reviews
 from .siblings import Page, Pair, Siblings
@@ -212,7 +212,7 @@ class Matcher:
             self._siblings.learn(signature)
             return
         self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
-        name = home(signature.url or "")
+        name = signature.home
         if name and signature.facts and len(self._copies) < MOST_COPIED:
             self._copies.setdefault((name, match.signature.id), signature)
 
@@ -304,12 +304,12 @@ class Matcher:
         repeat one ad of another host, only the first is lost. Nor is it if the two are of two hosts, and differ in a
         fact in which records of one host with this text differ (see `_told_apart`).
         """
-        copy = self._copies.get((home(later.url or ""), earlier.id))
+        copy = self._copies.get((later.home, earlier.id))
         is_other = later.facts and copy and (later.url, later.label) != (copy.url, copy.label)
         if copy and is_other and not agree(later.facts, copy.facts):
             return False
-        site = home(earlier.url or "")
-        if site == home(later.url or ""):
+        site = earlier.home
+        if site == later.home:
             return True
         names = told_apart.get(site, frozenset()) | frozenset().union(*told_apart.values()) & names_in(earlier.facts)
         return agree_in(names, later.facts, earlier.facts)
@@ -322,7 +322,7 @@ class Matcher:
         families: dict[str, list[bytes]] = {}
         for earlier in (match.signature for match in matches):
             if not self._is_superseded(earlier):
-                families.setdefault(home(earlier.url or ""), []).append(earlier.facts)
+                families.setdefault(earlier.home, []).append(earlier.facts)
         return {site: telling(signature.facts, family) for site, family in families.items() if len(family) > 1}
 
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
@@ -426,7 +426,7 @@ class Matcher:
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
         """Note that only one fact keeps a document apart from an earlier one of its host with the same text."""
-        if _same_text(later, earlier) and home(later.url or "") == home(earlier.url or ""):
+        if _same_text(later, earlier) and later.home == earlier.home:
             names = differing(later.facts, earlier.facts)
             if len(names) == 1:
                 self.apart = Apart(earlier, *names)

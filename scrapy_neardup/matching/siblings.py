@@ -104,7 +104,7 @@ class Page:
     @cached_property
     def titles(self) -> list[Words]:
         """The titles of the other pages; () for those of other hosts."""
-        name = home(self.document.url or "")
+        name = self.signature.home
         return [title_words(title) if home(url) == name else () for url, title in self.others]
 
     @cached_property
@@ -139,8 +139,7 @@ class Pair:
         self._later = page.signature
         self._earlier = earlier
         self._earlier_codes = _codes(earlier)
-        url = page.document.url or ""
-        self.is_of_one_host = home(url) == home(earlier.url or "") != ""
+        self.is_of_one_host = page.signature.home == earlier.home != ""
 
     def why_siblings(
         self, *, is_own: bool, has_its_url: bool = False, is_beside: bool = False, counters: Names = ()
@@ -436,7 +435,7 @@ class Siblings:
 
     def learn(self, signature: Signature) -> None:
         """Remember a page, unless it has no host."""
-        if not (name := home(signature.url or "")):
+        if not (name := signature.home):
             return
         pages = self._hosts.setdefault(name, {})
         known = len(pages)
@@ -456,7 +455,7 @@ class Siblings:
 
     def forget(self, signature: Signature) -> None:
         """Forget a page, if it is remembered."""
-        if self._hosts.get(home(signature.url or ""), {}).pop(_place(signature), None):
+        if self._hosts.get(signature.home, {}).pop(_place(signature), None):
             self._count -= 1
 
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
@@ -481,7 +480,7 @@ class Siblings:
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
         """Return the page of a document, for comparison with its candidates."""
-        name = home(document.url or "")
+        name = signature.home
         others = dict(self._pages(name) if name else {})
         for each in proposed:
             if each.url:

@@ -38,7 +38,7 @@ from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import Decoded, salt, spread
 from ..hosts import Outcome, Trial
 from ..signature import Evidence, Signature, Visit
-from ..text.urls import canonical_url, home
+from ..text.urls import canonical_url
 
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
 MADE = "meta/made"
@@ -251,7 +251,7 @@ def postings(record: Record) -> tuple[array[int], int | None]:
         if record.url and record.label:
             keys.append(index_key("page", canonical_url(record.url)))
         if record.url and record.sample:
-            keys.append(index_key("host", home(record.url)))
+            keys.append(index_key("host", record.home))
         return keys, record.simhash
     return visit_keys(record) if isinstance(record, Visit) else array("Q"), None
 

@@ -34,7 +34,7 @@ from ..fingerprints.record import spread
 from ..hosts import Counters, Hosts, Trial
 from ..row_index import Question, sharing
 from ..signature import Signature, Visit
-from ..text.urls import canonical_url, home, host, site
+from ..text.urls import canonical_url, host, site
 from . import records
 from .backend import Backend, Entry, Forgotten, Found, Lookup, Row, Selection, StoreError
 from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Run
@@ -232,7 +232,7 @@ class Store:
 
     def _sampled(self, signature: Signature, entry: Entry) -> Entry:
         """Make a new document a sample of its host, or leave it out by chance. Return the entry to write."""
-        name = home(signature.url or "")
+        name = signature.home
         share = 1 << self._samples[name] // PAGES
         if not name or spread(signature.id) >> 32 & share - 1:
             return entry
@@ -251,7 +251,7 @@ class Store:
         else:
             self.urls.drop(signature)
             if signature.sample:
-                del self._samples[home(signature.url or "")]
+                del self._samples[signature.home]
         self._gone.add(signature)
         self.lookup.remove(signature)
         self._flush_in_time()
@@ -314,7 +314,7 @@ class Store:
             for row in self._rows(records.index_key("host", name), PAGES):
                 with suppress(StoreError):
                     documents.append(self.held(row))
-        return self._sorted(each for each in documents if home(each.url or "") == name)
+        return self._sorted(each for each in documents if each.home == name)
 
     def _rows(self, key: int, most: int) -> list[Row]:
         """Return the newest rows of committed documents that the index has for a key."""
