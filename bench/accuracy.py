@@ -22,7 +22,7 @@ from typing import Any
 from peers import Peer, characters, datasketch, rensa, simhash, text_dedup_clusters
 
 from scrapy_neardup.items import item_document
-from scrapy_neardup.quality import MODES, Cluster, LabelledSet, outcome_of
+from scrapy_neardup.quality import MODES, Cluster, LabelledSet, result_of
 from scrapy_neardup.settings import DEFAULT_DETECTORS, Config
 from scrapy_neardup.text.tokens import tokenize
 
@@ -35,7 +35,7 @@ def ours(*detectors: str, verified: bool = True) -> Run:
 
     def run(rows: Rows) -> Iterable[Cluster]:
         documents = ((name, item_document(row, config)) for name, row in rows.items())
-        return outcome_of(documents, config, verified=verified).clusters
+        return result_of(documents, config, verified=verified).clusters
 
     return run
 

@@ -21,8 +21,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import cloudpickle
 
-from .detectors import Detector
-from .detectors import Signer as Records
+from .detectors import Detector, Signer
 from .document import Document
 from .items import item_document
 from .settings import Config, ConfigError
@@ -140,13 +139,13 @@ def check_can_be_sent(setting: str, things: Mapping[str, Any]) -> None:
             raise ConfigError(f"{setting}: {why}") from error
 
 
-class Signer:
+class RowSigner:
     """Makes the documents and records of rows, as a configuration requires."""
 
     def __init__(self, config: Config, detectors: Sequence[Detector]) -> None:
         self.detectors = detectors
         self._config = config
-        self._records = Records(detectors)
+        self._signer = Signer(detectors)
 
     def sign(self, rows: Sequence[tuple[int, Any]]) -> Signed:
         """Return the documents and records of numbered rows. Raise ProcessError with the number of a row that fails."""
@@ -154,15 +153,15 @@ class Signer:
         try:
             for number, data in rows:  # noqa: B007 - for the error
                 documents.append(item_document(data, self._config))
-            begun = iter(self._records.begin(filter(None, documents)))
+            begun = iter(self._signer.begin(filter(None, documents)))
             for (number, _), document in zip(rows, documents, strict=True):  # noqa: B007 - likewise
-                made += self._records.finish([document], [next(begun)]) if document else []
+                made += self._signer.finish([document], [next(begun)]) if document else []
         except Exception as error:  # the user's extractors and detectors may raise anything
             raise ProcessError(f"row {number}: {error!r}") from error
         return documents, made
 
 
-def signed(batches: Iterable[R], signer: Signer, workers: int) -> Generator[tuple[R, Signed], None, None]:
+def signed(batches: Iterable[R], signer: RowSigner, workers: int) -> Generator[tuple[R, Signed], None, None]:
     """Yield each batch of rows with what `signer` makes of it ahead. A row begins with its number and its data.
 
     `workers` is the number of processes; 0 for a thread of this one. Raise ProcessError if a row or a process fails.
@@ -172,7 +171,7 @@ def signed(batches: Iterable[R], signer: Signer, workers: int) -> Generator[tupl
     processes, waiting = Processes(workers, signer), deque[tuple[R, Future[Signed]]]()
     try:
         for rows in batches:
-            waiting.append((rows, processes.submit(Signer.sign, [row[:2] for row in rows])))
+            waiting.append((rows, processes.submit(RowSigner.sign, [row[:2] for row in rows])))
             if len(waiting) > (AHEAD * workers or 1):
                 batch, made = waiting.popleft()
                 yield batch, made.result()

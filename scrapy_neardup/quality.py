@@ -128,7 +128,7 @@ def _id(row: Row, name: str) -> str | int:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Result:
     """The verdicts on a set of documents, and their cost."""
 
     clusters: Sequence[Cluster]  # each original with its copies
@@ -137,7 +137,7 @@ class Outcome:
     size: float  # the mean size of a document's record, in bytes
 
 
-def outcome_of(documents: Iterable[tuple[Any, Document | None]], config: Config, *, verified: bool = True) -> Outcome:
+def result_of(documents: Iterable[tuple[Any, Document | None]], config: Config, *, verified: bool = True) -> Result:
     """Decide on documents with ids, in order, in a store in memory. Apply no thresholds if `verified` is False."""
     clusters, rows = dict[Signature, list[Any]](), 0
     with Deduplicator.from_config(replace(config, store=None)) as dedup:
@@ -152,7 +152,7 @@ def outcome_of(documents: Iterable[tuple[Any, Document | None]], config: Config,
                 claim.commit()
                 clusters.setdefault(claim.match.signature if claim.match else claim.signature, []).append(name)
         seconds = time.perf_counter() - start
-        return Outcome(
+        return Result(
             list(clusters.values()),
             dedup.matcher.compared / (rows or 1),
             rows / seconds,
@@ -171,14 +171,14 @@ def _naming(name: Any) -> Iterator[None]:
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
     """Compare the verdicts by a configuration with the labels of a set. Return scores and costs by name."""
-    outcome = outcome_of(labelled.documents(config), config, verified=verified)
+    result = result_of(labelled.documents(config), config, verified=verified)
     return {
         "detectors": list(map(detector_name, config.detectors)),
-        **{name: labelled.score(outcome.clusters, mode)._asdict() for name, mode in MODES.items()},
-        "candidates_per_document": round(outcome.candidates, 3),
-        "documents_per_second": round(outcome.rate),
-        "bytes_per_document": round(outcome.size),
-        "found": labelled.found(outcome.clusters),
+        **{name: labelled.score(result.clusters, mode)._asdict() for name, mode in MODES.items()},
+        "candidates_per_document": round(result.candidates, 3),
+        "documents_per_second": round(result.rate),
+        "bytes_per_document": round(result.size),
+        "found": labelled.found(result.clusters),
     }
 
 

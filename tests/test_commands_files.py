@@ -16,7 +16,7 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.commands.dedupe import Job
 from scrapy_neardup.feeds import Row
 from scrapy_neardup.files import writing
-from scrapy_neardup.processes import Signer
+from scrapy_neardup.processes import RowSigner
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 
@@ -110,7 +110,7 @@ def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path)
     ):
         job = Job(Config(), dedup, lambda row: None, report, None)
         rows = [Row(n, {"url": f"http://a.example/{n}", "text": text(n)}, f"line {n}") for n in range(100)]
-        made = Signer(Config(), dedup.detectors).sign([row[:2] for row in rows])
+        made = RowSigner(Config(), dedup.detectors).sign([row[:2] for row in rows])
         job.take(rows, made)
     assert job.documents == 100
     assert alive() >= before + 100

@@ -9,7 +9,7 @@ import pytest
 
 from scrapy_neardup import Document
 from scrapy_neardup.detectors import build_detectors
-from scrapy_neardup.processes import ProcessError, Processes, Signer, signed
+from scrapy_neardup.processes import ProcessError, Processes, RowSigner, signed
 from scrapy_neardup.settings import Config
 
 LARGE = b"x" * (1 << 20)  # more than a pipe holds
@@ -58,6 +58,6 @@ def test_a_call_that_kills_its_process_harms_no_other_call() -> None:
 
 def test_a_feed_ends_with_a_word_of_it() -> None:
     config = Config()
-    signer = Signer(config, [*build_detectors(config), Deadly()])
+    signer = RowSigner(config, [*build_detectors(config), Deadly()])
     with pytest.raises(ProcessError, match="--workers: a process died"):
         list(signed([[(1, {"text": "some"})]], signer, 2))

@@ -15,7 +15,7 @@ from scrapy.settings import BaseSettings
 from ..deduplicator import Claim, Deduplicator
 from ..feeds import Feeds, JsonLines, Row, Warc, json_text, writing_rows
 from ..files import FileError, writing
-from ..processes import ProcessError, Signed, Signer, signed
+from ..processes import ProcessError, RowSigner, Signed, signed
 from ..settings import Config
 from ..signature import Signature
 from ..stats import plural
@@ -64,7 +64,7 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
         output = stack.enter_context(writing_rows(opts.output, feeds))
         report = stack.enter_context(writing(opts.duplicates, JsonLines.endings)) if opts.duplicates else None
         job = Job(config, dedup, output, report, opts.id_field)
-        signer, batches = Signer(config, dedup.detectors), _batches(feeds.rows(bad))
+        signer, batches = RowSigner(config, dedup.detectors), _batches(feeds.rows(bad))
         ready = stack.enter_context(closing(signed(batches, signer, _workers(opts, feeds))))
         try:
             for rows, made in options.with_bar(feeds, ready):

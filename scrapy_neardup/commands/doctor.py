@@ -38,13 +38,13 @@ PARTS = {
 ENABLE = 'set ADDONS = {"scrapy_neardup.Addon": 500}, which enables all components; a later ADDONS line replaces it'
 FILE = "see docs/store.md; nothing is lost while the store is left as it is"
 SERVER = "check the address, whether the server runs, and whether it accepts this machine; see docs/redis.md"
-Level = Literal["error", "warning", "note"]
+Severity = Literal["error", "warning", "note"]
 
 
-class Advice(NamedTuple):
+class Remark(NamedTuple):
     """A finding. An error is wrong, a warning is probably a mistake, and a note is good to know."""
 
-    level: Level
+    level: Severity
     what: str
     to_do: str
 
@@ -66,9 +66,9 @@ def run_doctor(opts: argparse.Namespace, settings: BaseSettings) -> None:
     }
     found = list(_on_project(opts, settings))
     told = [line for level, what, to_do in found for line in (f"{level}: {what}", f"  to do: {to_do}")]
-    result = {**installed, "advice": [advice._asdict() for advice in found]}
+    result = {**installed, "advice": [remark._asdict() for remark in found]}
     answer(opts, result, [*fields(installed), *(told or ["no problems found"])])
-    if errors := sum(advice.level == "error" for advice in found):
+    if errors := sum(remark.level == "error" for remark in found):
         raise ConfigError(f"{plural(errors, 'error')} found")
 
 
@@ -84,18 +84,18 @@ def _needs(extra: str = "") -> Iterator[tuple[str, str]]:
                 yield wanted.name, "not installed"
 
 
-def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Advice]:
+def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Remark]:
     try:
         config = Config.from_settings(settings)
         build_detectors(config)
     except ConfigError as error:
-        yield Advice("error", str(error), "correct the setting: a crawl stops at its start")
+        yield Remark("error", str(error), "correct the setting: a crawl stops at its start")
         return
     if inside_project():
         yield from on_settings(settings, config)
     elif not opts.store:
         what = "there is no Scrapy project here, so no settings and no store were checked"
-        yield Advice("note", what, "run doctor in the folder of scrapy.cfg, or name a store with --store")
+        yield Remark("note", what, "run doctor in the folder of scrapy.cfg, or name a store with --store")
         return
     yield from _on_store(opts, settings, config)
 
@@ -103,27 +103,27 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Ad
 # The settings of the project
 
 
-def on_settings(settings: BaseSettings, config: Config) -> list[Advice]:
-    """Return advice on the settings of a project, errors first. `config` has the plugin's own settings."""
+def on_settings(settings: BaseSettings, config: Config) -> list[Remark]:
+    """Return remarks on the settings of a project, errors first. `config` has the plugin's own settings."""
     found = [*_on_components(settings), *_on_others(settings), *_on_ours(config)]
-    return sorted(found, key=lambda advice: ("error", "warning", "note").index(advice.level))
+    return sorted(found, key=lambda remark: ("error", "warning", "note").index(remark.level))
 
 
-def _on_components(settings: BaseSettings) -> Iterator[Advice]:
-    """Yield advice on components of this package that are missing."""
+def _on_components(settings: BaseSettings) -> Iterator[Remark]:
+    """Yield remarks on components of this package that are missing."""
     if _place(settings, "ADDONS", ADDON) is not None:
         return
     lost = {part: what for part, what in PARTS.items() if _place(settings, *part) is None}
     if len(lost) == len(PARTS):
         what = "the project does not enable the plugin; a spider's custom_settings are not checked"
-        yield Advice("error", what, ENABLE)
+        yield Remark("error", what, ENABLE)
         return
     for (_, path), what in lost.items():
-        yield Advice("warning", f"{path.rpartition('.')[2]} is not enabled, so {what}", ENABLE)
+        yield Remark("warning", f"{path.rpartition('.')[2]} is not enabled, so {what}", ENABLE)
 
 
-def _on_others(settings: BaseSettings) -> Iterator[Advice]:
-    """Yield advice on other components that conflict with the plugin."""
+def _on_others(settings: BaseSettings) -> Iterator[Remark]:
+    """Yield remarks on other components that conflict with the plugin."""
     place = _place(settings, "ITEM_PIPELINES", PIPELINE)
     ours = 200 if place is None else place
     placed = _placed(settings, "ITEM_PIPELINES")
@@ -131,42 +131,42 @@ def _on_others(settings: BaseSettings) -> Iterator[Advice]:
         path for path, found, at in placed if at <= ours and not (_is(found, ORIGINS) or _is(found, PIPELINE))
     ]:
         what = f"{', '.join(sorted(early))}: not placed after NearDupPipeline ({ours}), so duplicates arrive there too"
-        yield Advice("note", what, f"place pipelines that store items after {ours} in ITEM_PIPELINES")
+        yield Remark("note", what, f"place pipelines that store items after {ours} in ITEM_PIPELINES")
     with suppress(TypeError, ValueError):  # a bad value stops the crawl, with Scrapy's message
         deltafetch = [path for path, *_ in _placed(settings, "SPIDER_MIDDLEWARES") if path.endswith("DeltaFetch")]
         if deltafetch and settings.getbool("DELTAFETCH_ENABLED"):
             what = f"{deltafetch[0]} is enabled: a page that gave an item is never fetched again, even if it changed"
-            yield Advice("warning", what, 'set DELTAFETCH_ENABLED = False and NEARDUP_REVISIT = "skip"')
+            yield Remark("warning", what, 'set DELTAFETCH_ENABLED = False and NEARDUP_REVISIT = "skip"')
         asks = str(settings.get("HTTPCACHE_POLICY")).endswith("RFC2616Policy")
         if settings.getbool("HTTPCACHE_ENABLED") and not asks and not settings.getint("HTTPCACHE_EXPIRATION_SECS"):
             what = "HTTPCACHE_ENABLED without expiry: pages that have changed or died are never noticed"
-            yield Advice("note", what, "set HTTPCACHE_POLICY to RFC2616Policy, or set HTTPCACHE_EXPIRATION_SECS")
+            yield Remark("note", what, "set HTTPCACHE_POLICY to RFC2616Policy, or set HTTPCACHE_EXPIRATION_SECS")
 
 
-def _on_ours(config: Config) -> Iterator[Advice]:
-    """Yield advice on settings of the plugin that contradict each other."""
+def _on_ours(config: Config) -> Iterator[Remark]:
+    """Yield remarks on settings of the plugin that contradict each other."""
     if not config.enabled:
-        yield Advice("warning", "NEARDUP_ENABLED = False: the plugin is off", "remove the setting to enable the plugin")
+        yield Remark("warning", "NEARDUP_ENABLED = False: the plugin is off", "remove the setting to enable the plugin")
     if config.action == "tag" and config.skip_mirrors:
         what = 'NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS: the next run skips URLs of tagged duplicates'
-        yield Advice("warning", what, "set NEARDUP_SKIP_MIRRORS = False if you want all items in each run")
+        yield Remark("warning", what, "set NEARDUP_SKIP_MIRRORS = False if you want all items in each run")
     if config.revisit == "skip" and not config.skip_mirrors:
         what = 'NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS = False: revisits are fetched and then dropped'
-        yield Advice("warning", what, 'set NEARDUP_SKIP_MIRRORS = True, or NEARDUP_REVISIT = "drop"')
+        yield Remark("warning", what, 'set NEARDUP_SKIP_MIRRORS = True, or NEARDUP_REVISIT = "drop"')
     if config.ttl is not None and config.ttl < config.mirror_ttl:
         what = f"NEARDUP_TTL ({config.ttl:.0f} s) is shorter than NEARDUP_MIRROR_TTL ({config.mirror_ttl:.0f} s)"
         what = f"{what}: skipped pages are forgotten before they are fetched again"
-        yield Advice("warning", what, "set NEARDUP_TTL to more than NEARDUP_MIRROR_TTL")
+        yield Remark("warning", what, "set NEARDUP_TTL to more than NEARDUP_MIRROR_TTL")
     if both := sorted(set(config.mirror_hosts) & set(config.preferred_hosts)):
         what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name {', '.join(both)}"
         what = f"{what}: the rules on these mirrors are ignored"
-        yield Advice("warning", what, "name each host in only one of the two settings")
+        yield Remark("warning", what, "name each host in only one of the two settings")
     if config.dropped and config.action != "drop":
         what = f"NEARDUP_DROPPED has no effect with NEARDUP_ACTION = {config.action!r}: no item is dropped"
-        yield Advice("note", what, "remove one of the two settings")
+        yield Remark("note", what, "remove one of the two settings")
     if is_server(config.store or "") and config.revisit == "keep":
         what = 'NEARDUP_REVISIT = "keep" on a server: if several crawls share the store, no single feed is complete'
-        yield Advice("note", what, 'join the feeds of all these crawls, or set NEARDUP_REVISIT = "drop"')
+        yield Remark("note", what, 'join the feeds of all these crawls, or set NEARDUP_REVISIT = "drop"')
 
 
 def _place(settings: BaseSettings, setting: str, component: str) -> float | None:
@@ -192,7 +192,7 @@ def _is(found: Any, component: str) -> bool:
 # The store
 
 
-def _on_store(opts: argparse.Namespace, settings: BaseSettings, config: Config) -> Iterator[Advice]:
+def _on_store(opts: argparse.Namespace, settings: BaseSettings, config: Config) -> Iterator[Remark]:
     to_do = f"name another store with {'--store' if opts.store else 'NEARDUP_STORE'}"
     try:
         address = str(opts.store or config.store or default_store(settings))
@@ -211,17 +211,17 @@ def _on_store(opts: argparse.Namespace, settings: BaseSettings, config: Config) 
             to_do = "correct NEARDUP_STORE, or make its folder writable: a crawl stops at its start"
             if config.store or os.path.isdir(os.path.dirname(address)):
                 check_file(Path(address), writes=True)
-            yield Advice("note", f"store {address!r} does not exist yet", "nothing: the first crawl creates it")
+            yield Remark("note", f"store {address!r} does not exist yet", "nothing: the first crawl creates it")
     except (ConfigError, StoreError) as error:
-        yield Advice("error", str(error), to_do)
+        yield Remark("error", str(error), to_do)
 
 
-def _on_contents(name: str, store: Store) -> Iterator[Advice]:
+def _on_contents(name: str, store: Store) -> Iterator[Remark]:
     if dead := [run.id for run in died(store) if not run.forgotten]:
         what = f"store {name!r}: {plural(len(dead), 'run')} died, the last one is {dead[-1]}"
         to_do = "nothing: the next crawl forgets or keeps their documents, as NEARDUP_UNCLEAN_RUN says"
-        yield Advice("note", what, to_do)
+        yield Remark("note", what, to_do)
     policy = store.describe().get("eviction", "noeviction")
     if policy != "noeviction":
         what = f"store {name!r}: when the server is full, it deletes documents, since its maxmemory-policy is {policy}"
-        yield Advice("error", what, "CONFIG SET maxmemory-policy noeviction, and the same in its configuration file")
+        yield Remark("error", what, "CONFIG SET maxmemory-policy noeviction, and the same in its configuration file")

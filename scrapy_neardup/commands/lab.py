@@ -17,7 +17,7 @@ from ..feeds import JsonLines, json_text
 from ..files import FileError, writing
 from ..fingerprints.lexicon import BAND, Lexicon
 from ..papers.som import som_clusters
-from ..quality import MODES, LabelledSet, calibrate, evaluate, outcome_of
+from ..quality import MODES, LabelledSet, calibrate, evaluate, result_of
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
 from ..text.tokens import tokenize
@@ -199,7 +199,7 @@ def run_cluster(opts: argparse.Namespace, settings: BaseSettings) -> int:
     found = options.Documents(opts, settings)
     documents = ((row.id(opts.id_field, found.config.url_field), each) for row, each in found)
     with writing(opts.output, JsonLines.endings) as output:
-        made = _on_map(documents) if opts.method == "som" else outcome_of(documents, found.config).clusters
+        made = _on_map(documents) if opts.method == "som" else result_of(documents, found.config).clusters
         clusters = [cluster for cluster in made if len(cluster) > 1]
         for number, cluster in enumerate(clusters, 1):
             output.write(f"{json_text({'cluster': number, 'documents': cluster})}\n".encode())

@@ -60,14 +60,14 @@ PART = 0.16  # the share of a text in passages, from which it is another text
 SOME = 0.03  # the same share, if the titles of one host say nothing, or if the passages have `MUCH` words
 MUCH = 400  # words of new passages that no copy has
 
-Place: TypeAlias = tuple[str, str]
+PageKey: TypeAlias = tuple[str, str]
 """The URL and the title of a page. A list page has items with different titles."""
 
 
 class Page:
     """The judged page. Values that the comparison with each earlier page needs are computed once."""
 
-    def __init__(self, document: Document, signature: Signature, others: Mapping[Place, bytes]) -> None:
+    def __init__(self, document: Document, signature: Signature, others: Mapping[PageKey, bytes]) -> None:
         """`others` has the codes of other known pages, which show what is form."""
         self.document = document
         self.signature = signature
@@ -359,7 +359,7 @@ class Pair:
     @cached_property
     def _counts(self) -> list[bool]:
         """For each other page, whether it shows form: False for the earlier page and for pages with its text."""
-        own, text = _place(self._earlier), self._earlier.head.codes
+        own, text = _key(self._earlier), self._earlier.head.codes
         return [place != own and codes != text for place, codes in self._page.others.items()]
 
     def _lacks_subject(self) -> bool:
@@ -428,7 +428,7 @@ class Siblings:
     def __init__(self, stored: Callable[[str], Iterable[Signature]]) -> None:
         """`stored` returns pages of a host from the store, oldest first."""
         self._stored = stored
-        self._hosts: OrderedDict[str, dict[Place, bytes]] = OrderedDict()
+        self._hosts: OrderedDict[str, dict[PageKey, bytes]] = OrderedDict()
         self._complete: set[str] = set()
         """The hosts whose stored pages were read. They are read when a page has candidates, which few pages have."""
         self._count = 0  # of remembered pages
@@ -439,7 +439,7 @@ class Siblings:
             return
         pages = self._hosts.setdefault(name, {})
         known = len(pages)
-        pages[_place(signature)] = signature.head.codes
+        pages[_key(signature)] = signature.head.codes
         if len(pages) > PAGES:
             del pages[next(iter(pages))]  # an OrderedDict would take ten times as long to copy
         self._keep(name, len(pages) - known)
@@ -455,7 +455,7 @@ class Siblings:
 
     def forget(self, signature: Signature) -> None:
         """Forget a page, if it is remembered."""
-        if self._hosts.get(signature.home, {}).pop(_place(signature), None):
+        if self._hosts.get(signature.home, {}).pop(_key(signature), None):
             self._count -= 1
 
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
@@ -468,11 +468,11 @@ class Siblings:
         if has_own_title or resemblance < (LITTLE if has_titles else NEARLY_ALL):
             self.learn(copy)
 
-    def _pages(self, name: str) -> dict[Place, bytes]:
+    def _pages(self, name: str) -> dict[PageKey, bytes]:
         """Return the remembered pages of a host and, before them, those that the store has."""
         if name not in self._complete:
             known = self._hosts.get(name, {})
-            stored = {_place(each): each.sketch.codes for each in self._stored(name)} if len(known) < PAGES else {}
+            stored = {_key(each): each.sketch.codes for each in self._stored(name)} if len(known) < PAGES else {}
             self._hosts[name] = dict([*(stored | known).items()][-PAGES:])
             self._complete.add(name)
             self._keep(name, len(self._hosts[name]) - len(known))
@@ -484,12 +484,12 @@ class Siblings:
         others = dict(self._pages(name) if name else {})
         for each in proposed:
             if each.url:
-                others.setdefault(_place(each), each.sketch.codes)
-        others.pop(_place(signature), None)
+                others.setdefault(_key(each), each.sketch.codes)
+        others.pop(_key(signature), None)
         return Page(document, signature, others)
 
 
-def _place(signature: Signature) -> Place:
+def _key(signature: Signature) -> PageKey:
     return signature.url or "", signature.title
 
 

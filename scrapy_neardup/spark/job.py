@@ -25,7 +25,7 @@ from ..files import FileError, has_ending
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Decoded, keys_of
 from ..matching.matcher import Rule, compare
-from ..processes import Signer
+from ..processes import RowSigner
 from ..row_index import BLOCK_BITS, NEWEST, Equal, Near, flips
 from ..settings import Config, ConfigError
 from ..signature import Signature
@@ -223,7 +223,7 @@ class Worker:
 
     def sign(self, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield the columns `RECORDS` of each row with a document. Raise FileError for a row that can't be read."""
-        for batch in self._signed(rows, Signer(self.config, build_detectors(self.config))):
+        for batch in self._signed(rows, RowSigner(self.config, build_detectors(self.config))):
             for row, document, record in batch:
                 row.id(self.id_field, self.config.url_field)
                 yield row.number, *self._shared(document, record)
@@ -238,7 +238,7 @@ class Worker:
 
     def decide(self, rows: Iterable[Any]) -> Iterator[tuple[int, str]]:
         """Yield the columns `DUPLICATES`. Rows must be sorted by component, and within it by number."""
-        signer = Signer(self.config, build_detectors(self.config))
+        signer = RowSigner(self.config, build_detectors(self.config))
         config = replace(self.config, store=None, learn_hosts=False)
         for _, members in groupby(rows, itemgetter("component")):
             store, ids = open_store(None, signer.detectors), dict[Signature, Any]()
@@ -253,7 +253,7 @@ class Worker:
                     else:
                         ids[claim.signature] = name
 
-    def _signed(self, rows: Iterable[Any], signer: Signer) -> Iterator[list[tuple[Row, Document, bytes]]]:
+    def _signed(self, rows: Iterable[Any], signer: RowSigner) -> Iterator[list[tuple[Row, Document, bytes]]]:
         """Yield batches of (row, document, record). Rows without a document are left out."""
         read = map(_read, rows)
         while batch := list(islice(read, BATCH)):

@@ -43,7 +43,7 @@ from .visits import MANY, Visits
 
 BATCH, BATCH_SECONDS = 1000, 0.5  # the rows in the buffer, or its age in seconds, after which it is flushed
 SHARED_SECONDS = 0.04  # the age if other runs are open, since they need the rows soon; it costs 5 % of a crawl
-PAGES = 128  # samples of a host to read; every further 128 of a run halve the share of documents that become samples
+SAMPLES = 128  # samples of a host to read; every further 128 of a run halve the share of documents that become samples
 HOSTS = 10_000  # hosts whose samples are counted
 RECENT = 256  # decoded documents to cache, since pages of one template find the same candidates again and again
 
@@ -233,7 +233,7 @@ class Store:
     def _sampled(self, signature: Signature, entry: Entry) -> Entry:
         """Make a new document a sample of its host, or leave it out by chance. Return the entry to write."""
         name = signature.home
-        share = 1 << self._samples[name] // PAGES
+        share = 1 << self._samples[name] // SAMPLES
         if not name or spread(signature.id) >> 32 & share - 1:
             return entry
         if len(self._samples) >= HOSTS:
@@ -311,7 +311,7 @@ class Store:
         """Return the newest samples of a host, oldest first. Leave out those that can't be read."""
         documents: list[Signature] = []
         with suppress(StoreError):  # nothing fails for lack of a sample
-            for row in self._rows(records.index_key("host", name), PAGES):
+            for row in self._rows(records.index_key("host", name), SAMPLES):
                 with suppress(StoreError):
                     documents.append(self.held(row))
         return self._sorted(each for each in documents if each.home == name)

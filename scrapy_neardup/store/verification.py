@@ -29,7 +29,7 @@ _REMEDY = "restore a backup of the store, delete its damaged rows (see docs/stor
 
 
 @dataclass(frozen=True)
-class Finding:
+class Damage:
     """A kind of damage or inconsistency. A harmless one leaves the store complete."""
 
     what: str
@@ -48,13 +48,13 @@ class Survey:
         self.begin("")
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[Damage]:
         """The distinct findings, each with its count and first example."""
         found = []
         for (what, costs, harmless), (count, example) in self._found.items():
             first = "; the first: " if count > 1 else ": "
             said = " ".join(f"{count} {what}{first}{example}".split()) if example else what
-            found.append(Finding(said, costs, "nothing" if harmless else _REMEDY, harmless))
+            found.append(Damage(said, costs, "nothing" if harmless else _REMEDY, harmless))
         return found
 
     @property
