@@ -17,7 +17,7 @@ from site_server import Page, article, html, put_articles
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.crawl import extension
-from scrapy_neardup.store import sqlite
+from scrapy_neardup.store import database
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
 COUNT = 22
@@ -82,12 +82,12 @@ class DeadThread:
     """A pipeline that ends sqlitedict's thread once an item has come."""
 
     def __init__(self):
-        sqlite.PATIENCE = 0.1  # in the process of this crawl
+        database.PATIENCE = 0.1  # in the process of this crawl
 
     def process_item(self, item):
         gc.unfreeze()  # what a crawl froze is not listed
         for each in gc.get_objects():
-            if isinstance(each, sqlite.Writer):
+            if isinstance(each, database.Writer):
                 each._dict.conn.close(force=True)  # else it waits, the second time for ever
         return item
 
