@@ -134,7 +134,7 @@ def claim(backend: Backend, entry: Entry) -> Found:
 # Finding
 
 
-def test_newest_rows_of_a_key_oldest_first(place: Place) -> None:
+def test_the_newest_rows_of_a_key_are_found_oldest_first(place: Place) -> None:
     backend = place.begun()
     rows = [document(n, 7, 100 + n) for n in range(1, 41)]
     for start in range(0, 40, 8):
@@ -159,7 +159,7 @@ def test_rows_that_are_gone_crowd_no_others_out(place: Place) -> None:
     assert near(backend, 9, 0) == of(*rows[:10])
 
 
-def test_all_copies_of_a_document(place: Place) -> None:
+def test_copies_of_a_document_are_found_newest_ones_at_least(place: Place) -> None:
     backend = place.begun()
     key, rows = index_key("mirrors", f"{RUN}/000001"), [link(n, f"{RUN}/000001") for n in range(1, 1301)]
     backend.write(rows)
@@ -170,7 +170,7 @@ def test_all_copies_of_a_document(place: Place) -> None:
     assert found_by(backend, key, 1 << 24) == of(*rows[1290:])
 
 
-def test_several_questions_at_once(place: Place) -> None:
+def test_several_questions_are_answered_at_once(place: Place) -> None:
     backend = place.begun()
     one, two = document(1, 11, simhash=0), document(2, 12)
     backend.write([one, two])
@@ -202,7 +202,7 @@ def test_simhashes_up_to_a_distance_are_found(place: Place, distance: int) -> No
     assert near(backend, ~value & (1 << 64) - 1, distance) == []
 
 
-def test_nearest_of_many(place: Place) -> None:
+def test_of_many_near_simhashes_the_nearest_are_found(place: Place) -> None:
     backend = place.begun()
     far = [document(n, simhash=flipped(77, 2)) for n in range(1, 31)]
     close = [document(n, simhash=77) for n in range(31, 41)]
@@ -224,7 +224,7 @@ def test_nearest_where_nearer_ones_are_gone(place: Place) -> None:
     assert set(of(*close)) <= set(found)
 
 
-def test_key_and_simhash_at_their_limits(place: Place) -> None:
+def test_keys_and_simhashes_at_their_limits_are_found(place: Place) -> None:
     backend = place.begun()
     most = (1 << 64) - 1
     entry = document(1, simhash=most)._replace(keys=array("Q", [0, most, 1 << 44]), simhash=most)

@@ -123,7 +123,7 @@ def test_rows_that_were_forgotten_twice_count_once(path: str, ranges: list[list[
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("common_user")
-def test_runs_of_a_store_that_may_not_be_written(path: str) -> None:  # noqa: F811
+def test_runs_of_a_store_that_may_not_be_written_are_listed(path: str) -> None:  # noqa: F811
     with opened(path) as dedup:
         commit(dedup, 1)
         dedup.flush()
@@ -416,7 +416,7 @@ def test_verify_lists_all_that_is_damaged(stored: str) -> None:
     assert "costs: crawls and commands refuse the store" in made.stdout
 
 
-def test_verify_of_rows_that_do_not_fit(stored: str) -> None:
+def test_verify_names_rows_that_no_store_has(stored: str) -> None:
     change(stored, "INSERT INTO neardup (key, value) VALUES ('other/x', x'00')")
     change(stored, "INSERT INTO neardup (key, value) VALUES ('document/r/1', x'00')")
     change(stored, "INSERT INTO neardup (key, value) VALUES (-9223372036854775807, 'text')")
@@ -430,7 +430,7 @@ def test_verify_of_rows_that_do_not_fit(stored: str) -> None:
     assert len(found) == 5
 
 
-def test_verify_of_what_rows_say_together(stored: str) -> None:
+def test_verify_names_rows_that_contradict_each_other(stored: str) -> None:
     first, *_ = row_keys(stored, "document")
     visits = [target for target in targets(stored) if target == first]
     assert visits
@@ -443,7 +443,7 @@ def test_verify_of_what_rows_say_together(stored: str) -> None:
     assert len(found) == 2, found
 
 
-def test_verify_of_rows_whose_run_is_missing(stored: str) -> None:
+def test_verify_names_a_missing_run(stored: str) -> None:
     *_, run = row_keys(stored, "run")
     change(stored, "DELETE FROM neardup WHERE key = ?", run)
     [found] = verify(stored).findings

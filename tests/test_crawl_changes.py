@@ -106,7 +106,7 @@ STORIES = {  # the articles of some pages, day by day, and what has changed by t
 
 
 @pytest.mark.parametrize(("revisit", "skips"), [("drop", True), *slow(("keep", True), ("drop", False))])
-def test_content_that_comes_and_goes_at_several_urls(crawl, a, revisit, skips):
+def test_content_that_comes_and_goes_at_several_urls_is_listed_by_story(crawl, a, revisit, skips):
     """All stories in the same crawls; a story that is over stays as it is."""
     settings = {"NEARDUP_REVISIT": revisit, "NEARDUP_SKIP_MIRRORS": skips}
     for day in range(4):

@@ -140,7 +140,7 @@ def test_what_the_user_wants_fetched_is_fetched(crawl, a, b, settings):
 
 
 @pytest.mark.parametrize(("redirects", "of_a", "of_b"), [(True, 5, 0), (False, 0, 5)])
-def test_what_is_held_nowhere(crawl, a, b, redirects, of_a, of_b):
+def test_pages_that_are_held_nowhere_are_redirected_only_where_asked_for(crawl, a, b, redirects, of_a, of_b):
     learn(crawl, a, b)
     before = len(a.requests), len(b.requests)
     result = crawl(urls=urls(b, range(ENOUGH, ENOUGH + 5)), settings={"NEARDUP_REDIRECT_MIRRORS": redirects})
@@ -225,7 +225,7 @@ def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
         ),
     ],
 )
-def test_what_is_not_led_to_another_host(crawl, a, b, args):
+def test_requests_that_must_stay_with_their_host_are_not_redirected(crawl, a, b, args):
     learn(crawl, a, b)
     before = len(a.requests)
     result = crawl(urls=urls(b, [50]), settings=REDIRECT, **args)

@@ -29,7 +29,7 @@ WALL = "<html><h1>Closed</h1><p>" + article(199, 40) + "</p></html>"
     ],
     ids=["changes", "is gone", "breaks", "asks to log in"],
 )
-def test_a_copy_takes_the_place_of_an_original_that(life, a, then, there, sent):
+def test_a_copy_takes_the_place_of_an_original_that_does_not_deliver(life, a, then, there, sent):
     start = publish(a, {"/original": 0, "/copy": 0})
     life.day({0}, [start], {"CONCURRENT_REQUESTS": 1})
     a.pages |= {"/original": then, "/login": Page("<html><h1>Log in</h1></html>")}

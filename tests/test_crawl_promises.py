@@ -30,7 +30,7 @@ def starts(life, a, b):
 
 
 @pytest.mark.parametrize("life", ["keep", *slow("drop")], indirect=True)
-def test_robots_txt_forbids_the_original_later(life, a, b, starts):
+def test_nothing_is_lost_when_robots_txt_forbids_the_original_later(life, a, b, starts):
     obey = {"ROBOTSTXT_OBEY": True}
     life.day(range(5), starts, obey)
     a.pages["/robots.txt"] = Page("User-agent: *\nDisallow: /")
@@ -43,7 +43,7 @@ def test_robots_txt_forbids_the_original_later(life, a, b, starts):
 
 
 @pytest.mark.slow
-def test_an_original_outside_allowed_domains(life, a, b, starts):
+def test_nothing_is_lost_by_an_original_outside_allowed_domains(life, a, b, starts):
     only_b = {"attributes": {"allowed_domains": ["127.0.0.2"]}}
     for links in ((), (), ("/5.html",)):
         start = publish(b, FIVE | dict.fromkeys(links, 5), f"{a.url}/0.html")
@@ -53,7 +53,7 @@ def test_an_original_outside_allowed_domains(life, a, b, starts):
 
 
 @pytest.mark.slow
-def test_an_original_lies_deeper_than_the_spider_goes(life, a):
+def test_nothing_is_lost_by_an_original_deeper_than_the_spider_goes(life, a):
     limit = {"DEPTH_LIMIT": 2}
     start = publish(a, {"/original": 0, "/copy": 0})
     life.day({0}, [start], limit)

@@ -34,7 +34,9 @@ STEPS = [7, *slow(1)]
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_run_that_was_killed_while_it_began(place: Place, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+def test_a_run_that_was_killed_while_it_began_loses_only_its_own_documents(
+    place: Place, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
     for moment in range(0, 200, step):
         store = place.open(str(moment))
         commit(store, signature("lost"))
@@ -164,7 +166,7 @@ def test_run_that_was_taken_for_dead_goes_on(place: Place, caplog: pytest.LogCap
 # Very many of a kind
 
 
-def test_very_many_fingerprints_of_one_document(place: Place) -> None:
+def test_a_document_with_very_many_fingerprints_is_found_and_withdrawn(place: Place) -> None:
     many = built("http://site.example/many", {"keys": tuple(range(9000))}, sketch(), 1000.0)
     with place.opened(made_with=[Keys()]) as store:
         commit(store, many)

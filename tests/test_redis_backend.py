@@ -102,7 +102,7 @@ def test_hung_server_holds_up_one_question_only(server: Server, open_at: Opens, 
     assert find(backend, 1) == []
 
 
-def test_scripts_that_are_forgotten(server: Server, open_at: Opens) -> None:
+def test_scripts_that_the_server_forgot_are_sent_again(server: Server, open_at: Opens) -> None:
     backend = open_at(server.address)
     server.tell("SCRIPT", "FLUSH")
     backend.write([document(1, 11)])

@@ -103,7 +103,7 @@ except StoreError as error:
 
 
 @pytest.mark.slow
-def test_process_ends_while_the_server_is_hung(server: Server) -> None:
+def test_a_process_can_end_while_the_server_is_hung(server: Server) -> None:
     with started(CLOSED_WHILE_HUNG, server.address) as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
@@ -128,7 +128,9 @@ def durable() -> Iterator[Server]:
     started.close()
 
 
-def test_restart_of_a_server_that_keeps_all(durable: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_lost_when_a_server_restarts_with_its_data(
+    durable: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     with Deduplicator.open(durable.address) as dedup, Deduplicator.open(durable.address) as other:
         keep(dedup, 1, 2)
         pending = dedup.claim(document(3))
@@ -142,7 +144,7 @@ def test_restart_of_a_server_that_keeps_all(durable: Server, caplog: pytest.LogC
     assert not caplog.records
 
 
-def test_restart_of_a_server_that_lost_all(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_restarted_server_lost_is_written_again(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     with Deduplicator.open(server.address) as dedup, Deduplicator.open(server.address) as other:
         keep(dedup, 1, 2)
         keep(other, 10)
@@ -160,7 +162,7 @@ def test_restart_of_a_server_that_lost_all(server: Server, caplog: pytest.LogCap
     assert held(server) == urls(1, 2, 3, 4, 10)
 
 
-def test_restart_of_a_server_that_lost_the_last_writes(server: Server) -> None:
+def test_last_writes_that_a_restarted_server_lost_are_written_again(server: Server) -> None:
     with Deduplicator.open(server.address) as dedup, Deduplicator.open(server.address) as other:
         keep(dedup, 1)
         pending = dedup.claim(document(2))
@@ -177,7 +179,7 @@ def test_restart_of_a_server_that_lost_the_last_writes(server: Server) -> None:
     assert held(server) == urls(1, 2, 3, 10, 11, 20, 21)
 
 
-def test_data_that_are_deleted_under_a_crawl(server: Server) -> None:
+def test_data_that_are_deleted_under_a_crawl_are_written_again(server: Server) -> None:
     with Deduplicator.open(server.address) as dedup:
         keep(dedup, 1, 2)
         server.tell("FLUSHALL")
@@ -198,7 +200,7 @@ def test_one_damaged_row_hides_no_other_news(server: Server) -> None:
         assert {run.id: bool(run.closed) for run in store.runs()} == {other.run: True, store.run: False}
 
 
-def test_claim_that_is_settled_while_the_server_is_away(durable: Server) -> None:
+def test_a_claim_that_is_settled_while_the_server_is_away_is_written_afterwards(durable: Server) -> None:
     """What it shows of hosts that mirror each other is asked of the server, and is not what others wait for."""
     with Deduplicator.open(durable.address) as dedup, Deduplicator.open(durable.address) as other:
         keep(dedup, 1, 2, 3, 4)
@@ -249,7 +251,7 @@ def fail_to_save(server: Server) -> None:
         (deny_scripts, ("ACL", "SETUSER", "default", "+evalsha", "+eval"), "this user lacks a permission"),
     ],
 )
-def test_server_that_refuses(
+def test_a_server_that_refuses_is_an_error_with_advice(
     server: Server, spoil: Callable[[Server], None], mend: tuple[str, ...], advice: str
 ) -> None:
     with Deduplicator.open(server.address) as dedup:
@@ -291,7 +293,9 @@ def test_full_server_still_finds(server: Server) -> None:
         (("--maxclients", "1"), "", "it has too many clients"),
     ],
 )
-def test_server_that_takes_nobody_in(options: tuple[str, ...], user: str, advice: str) -> None:
+def test_a_server_that_takes_nobody_in_is_an_error_with_advice(
+    options: tuple[str, ...], user: str, advice: str
+) -> None:
     server = Server(*options)
     try:
         with socket.create_connection(("127.0.0.1", server.port)), pytest.raises(StoreError, match=advice) as caught:
@@ -303,7 +307,7 @@ def test_server_that_takes_nobody_in(options: tuple[str, ...], user: str, advice
 
 
 @pytest.mark.slow
-def test_server_that_still_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_still_loads_is_an_error_and_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "SECONDS", 5.0)  # it answers slowly meanwhile
     server = Server("--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no")
     try:
@@ -324,7 +328,7 @@ def test_server_that_still_loads(monkeypatch: pytest.MonkeyPatch) -> None:
 # In between
 
 
-def test_only_so_much_is_queued(durable: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_are_refused_when_too_many_wait_for_the_server(durable: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(open_store(durable.address, detectors())) as store:
         store.add(one := signature("one"))
         store.commit(one)

@@ -232,7 +232,7 @@ def test_thin_text_under_another_title(titles: tuple[str, str], host: str, thin:
 
 
 @pytest.mark.parametrize(("edits", "expected"), [((), "copy"), ((100,), THIN)])
-def test_thin_text_that_differs(edits: tuple[int, ...], expected: str) -> None:
+def test_thin_texts_of_a_host_are_copies_only_if_they_are_equal(edits: tuple[int, ...], expected: str) -> None:
     later = Document(f"{A}/2", edited(text(1), *edits), "Boats", thin=True)
     assert expected in verdict(Document(f"{A}/1", text(1), "Boats"), later)
 
@@ -934,7 +934,7 @@ def item_documents(**settings: Any) -> list[Document]:
     return [document for item in items if (document := item_document(item, config))]
 
 
-def test_facts_of_items() -> None:
+def test_items_with_other_facts_are_kept() -> None:
     assert claimed(Deduplicator.open(), *item_documents()) == ["unique", "unique", "duplicate"]
     assert claimed(Deduplicator.open(), *item_documents(ignore_fields=("sku",))) == ["unique", "duplicate", "duplicate"]
 

@@ -200,7 +200,7 @@ def test_rows_of_several_files_are_numbered_as_dedupe_reads_them(spark: SparkSes
     assert count == 200
 
 
-def test_inputs_that_can_not_be_told(spark: SparkSession) -> None:
+def test_inputs_of_an_unknown_or_of_two_formats_are_refused(spark: SparkSession) -> None:
     with pytest.raises(FileError, match="archive: unknown format"):
         read(spark, ["archive"])
     with pytest.raises(FileError, match="two formats, jsonl and parquet"):

@@ -98,7 +98,7 @@ def answer(writer: Writer, statement: str) -> Any:
     return writer._dict.conn.select_one(statement)[0]
 
 
-def test_commit_that_fails(path: str, writer: Writer) -> None:
+def test_a_commit_that_fails_writes_nothing(path: str, writer: Writer) -> None:
     script(path, FAILING_COMMIT)
     writer._do("PRAGMA foreign_keys=ON")
     with pytest.raises(StoreError, match="FOREIGN KEY"):
@@ -108,7 +108,7 @@ def test_commit_that_fails(path: str, writer: Writer) -> None:
     assert held(path) == {"other"}
 
 
-def test_of_several_statements_one_fails(path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_that_fails_undoes_the_others(path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WRITTEN", 1)
     script(path, FAILING_STATEMENT)
     with pytest.raises(StoreError, match="refused"):
@@ -124,7 +124,7 @@ def test_what_is_written_is_written_for_a_power_loss(path: str, writer: Writer) 
     assert answer(writer, "PRAGMA busy_timeout") == LOCK_SECONDS * 1000
 
 
-def test_store_that_another_opened_with_the_default_journal(tmp_path: Path) -> None:
+def test_a_store_that_another_opened_with_the_default_journal_gets_its_own_back(tmp_path: Path) -> None:
     place = on_disk(tmp_path)
     place.fill("a")
     SqliteDict(place.address, tablename="neardup", encode=bytes, decode=bytes).close()

@@ -383,7 +383,7 @@ def test_store_can_be_read_by_its_owner_only(path: str) -> None:
         assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
 
-def test_clock_that_goes_backwards_between_runs(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_goes_backwards_between_runs_loses_nothing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     for number, moment in enumerate((now, now - 86_400, now - 7200)):
         monkeypatch.setattr(time, "time", lambda moment=moment: moment)
@@ -395,7 +395,7 @@ def test_clock_that_goes_backwards_between_runs(path: str, monkeypatch: pytest.M
         assert [run.started for run in runs] == sorted(run.started for run in runs)
 
 
-def test_clock_that_goes_backwards_in_a_run(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_goes_backwards_in_a_run_loses_nothing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     with opened(path) as dedup:
         commit(dedup, 0, 1)

@@ -59,7 +59,7 @@ fill_numbered(Place(sys.argv[1]), int(sys.argv[2]), 1)
 # Runs that begin and end at once
 
 
-def test_run_that_dies_while_another_opens(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_dies_while_another_opens_is_forgotten(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     dying = place.open()
     commit(dying, numbered(1))
     just_before(monkeypatch, SqliteBackend, "hold_run", partial(commit, dying, numbered(2)), partial(place.die, dying))
@@ -67,7 +67,7 @@ def test_run_that_dies_while_another_opens(place: Place, monkeypatch: pytest.Mon
     assert place.held() == []
 
 
-def test_run_that_closes_while_it_is_resumed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_closes_while_it_is_resumed_goes_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     ending = place.open()
     commit(ending, numbered(1))
     just_before(monkeypatch, SqliteBackend, "hold_run", partial(commit, ending, numbered(2)), ending.close)
@@ -78,7 +78,9 @@ def test_run_that_closes_while_it_is_resumed(place: Place, monkeypatch: pytest.M
     assert place.held() == ["1", "2", "3"]
 
 
-def test_run_that_is_resumed_while_another_ends_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_resumed_while_another_ends_it_is_forgotten_when_it_dies(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dead = place.open()
     commit(dead, numbered(1))
     place.die(dead)

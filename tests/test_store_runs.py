@@ -74,7 +74,7 @@ def with_one_code() -> tuple[str, str]:
     raise AssertionError
 
 
-def test_runs_of_which_one_code_is_made(place: Place, tmp_path: Path) -> None:
+def test_runs_whose_codes_are_equal_are_told_apart_or_refused(place: Place, tmp_path: Path) -> None:
     one, other = with_one_code()
     assert [place.fill("a", run=one), place.fill("b", run=other)] == [one, f"{other}-1"]
     assert place.held() == ["a", "b"]
@@ -89,7 +89,7 @@ def test_runs_of_which_one_code_is_made(place: Place, tmp_path: Path) -> None:
 # Runs that die
 
 
-def test_documents_of_a_process_that_was_killed(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_documents_of_a_process_that_was_killed_are_forgotten(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     place.fill("old")
     place.fill_and_kill("lost")
     assert place.held() == ["old"]

@@ -49,7 +49,7 @@ with closing(open_store(path, detectors())) as store:
 
 
 @pytest.mark.parametrize("count", [200, *slow(DOCUMENTS)])
-def test_two_writers_and_who_tidies_up_behind_them(tmp_path: Path, count: int) -> None:
+def test_two_writers_lose_nothing_while_others_tidy_up(tmp_path: Path, count: int) -> None:
     path = str(tmp_path / "store.sqlite")
     starts = (0, 10_000_000)
     open_store(path, detectors()).close()

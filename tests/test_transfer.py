@@ -298,7 +298,7 @@ def export_of_an_open_run(source: Place) -> list[dict[str, Any]]:
         return source.exported()
 
 
-def test_a_run_that_was_open_and_closed_since(source: Place, copy: Place) -> None:
+def test_a_run_that_was_open_when_exported_is_closed_by_a_later_import(source: Place, copy: Place) -> None:
     copy.load(export_of_an_open_run(source))
     copy.load(source.exported())
     copy.fill_and_die("lost", run="job")
@@ -426,7 +426,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**RUN, "fields": [7]}, "its fields is [7]"),
     ],
 )
-def test_rows_that_are_none(three: Place, row: dict[str, Any], said: str) -> None:
+def test_invalid_rows_are_refused_and_change_nothing(three: Place, row: dict[str, Any], said: str) -> None:
     before = three.exported()
     with pytest.raises(ValueError, match=re.escape(said)):
         three.load([*before[:-1], row, before[-1]])
@@ -446,7 +446,7 @@ def test_document_without_url_tells_of_no_visit(three: Place, copy: Place) -> No
 @pytest.mark.parametrize(
     "first", [[], [{"type": "run"}], [{"type": "store", "format": 99}], [{"type": "store", "format": FORMAT}]]
 )
-def test_files_that_are_no_export(copy: Place, first: list[dict[str, Any]]) -> None:
+def test_files_that_are_no_export_are_refused_and_make_no_store(copy: Place, first: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match=r"export|format|damaged"):
         copy.load(first)
     assert copy.is_on_server or not Path(copy.address).exists()
