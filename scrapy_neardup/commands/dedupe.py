@@ -31,10 +31,10 @@ def add_dedupe(parser: argparse.ArgumentParser) -> None:
     options.add_feeds(parser)
     add = parser.add_argument
     add("-o", "--output", required=True, metavar="OUT", help="write the kept rows to OUT; - for standard output")
-    text = "write a line for each dropped row to FILE: its id, its original, the reason"
+    text = "write a line for each dropped row to FILE: its id, original and reason"
     add("--duplicates", metavar="FILE", help=text)
-    text = "the number of processes that extract texts and compute fingerprints; 0 or 1: only this process; the result"
-    text += " does not depend on N (default: 1; for more than 16 MB half of the cores, or all for WARC; at most 8)"
+    text = "processes that extract texts and compute fingerprints; 0 or 1: only this process; the result does not"
+    text += " depend on N (default: 1; above 16 MB half of the cores, or all for WARC; at most 8)"
     add("--workers", type=options.whole, metavar="N", help=text)
     options.add_store(parser, "none; with one, documents are remembered between calls")
 

@@ -34,7 +34,7 @@ HEAD = (
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folders", nargs="+", metavar="DIR", help="folders with docs.jsonl and pairs.jsonl")
-    text = f"detectors to measure, each alone, then together; {ALL!r}: each that exists, then those of the settings"
+    text = f"detectors, each measured alone, then together; {ALL!r}: each that exists, then those of the settings"
     add("--detectors", metavar="A,B", help=text)
     add("--unverified", action="store_true", help="accept all candidates of a detector, whatever the thresholds")
 

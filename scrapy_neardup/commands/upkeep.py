@@ -34,7 +34,7 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
     for name in "AB":
         parser.add_argument(name.lower(), metavar=name, help="the URL of a page, or a file, HTML or plain text")
     parser.add_argument("judgement", choices=LABELS, help="what the two pages are")
-    text = "feeds with the texts of A and B, such as the feed of the items and NEARDUP_DROPPED"
+    text = "feeds with the texts of A and B, such as the items and NEARDUP_DROPPED"
     parser.add_argument("--texts", nargs="+", default=[], metavar="FEED", help=text)
 
 
