@@ -81,7 +81,7 @@ def test_pages_of_a_host_are_its_documents_oldest_first(store: Store) -> None:
 
 
 def test_pages_of_a_large_host_are_a_sample_of_late_ones(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "PAGES", 4)
+    monkeypatch.setattr(store_module, "SAMPLES", 4)
     commit(store, *map(numbered, range(300)))
     pages = [int(name) for name in names(store.pages("site.example"))]
     assert (len(pages), pages[-1] > 8) == (4, True)
