@@ -302,7 +302,7 @@ class Deduplicator:
             self.keep_fetching(document)
 
     def keep_fetching(self, document: Document) -> None:
-        """Stop skipping the URLs of a document that are known as copies: record that they return other content too."""
+        """Let the URLs of a document be fetched again: record that those known as copies return other content too."""
         known = ((url, self.store.resolve(url)) for url in _urls(document))
         self._unlink([url for url, visit in known if visit and visit.is_copy], document.size)
 

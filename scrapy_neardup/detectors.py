@@ -172,7 +172,8 @@ _BUILTIN: dict[str, type[Detector] | str] = {
 
 
 def build_detectors(config: Config) -> list[Detector]:
-    """Return the detectors in NEARDUP_DETECTORS, in order. Raise ConfigError if a detector can't be built."""
+    """Return the detectors in NEARDUP_DETECTORS, in order. Raise ConfigError if one can't be built, or two have one
+    name."""
     detectors = [_build(part) for part in config.detectors]
     names = [detector.name for detector in detectors]
     if len(set(names)) < len(names):

@@ -162,7 +162,7 @@ class Preference:
         return bool(self._hosts) and host(url or "") in self._hosts
 
     def outranks(self, url: str | None, other: str | None) -> bool:
-        """Return whether `url` is on a preferred host, and `other` on another host."""
+        """Return whether `url` is on a preferred host, and `other` on any other host, even a preferred one."""
         return url in self and host(url or "") != host(other or "")
 
 
@@ -378,7 +378,10 @@ class Matcher:
         return pair.why_siblings(is_own=is_own, has_its_url=has_its_url, is_beside=is_beside, counters=counters)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
-        """Yield each candidate in the scope with its first detector, then, if new, what this URL returned last."""
+        """Yield each candidate in the scope with the first detector that proposed it.
+
+        Then yield what the document's URL returned last, whatever the scope, unless it came before.
+        """
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
         taken: dict[str, int] = {}

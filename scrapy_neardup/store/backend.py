@@ -120,7 +120,7 @@ class Backend(Protocol):
         """Return the number of rows of a kind: committed documents, or visits of URLs."""
 
     def writers(self) -> set[int]:
-        """Return the codes of the runs of all written documents."""
+        """Return the code of each run that has written documents."""
         return set()
 
     def count(self, key: int) -> int:
@@ -191,7 +191,7 @@ class Lookup:
         """The indexes in RAM, by name of the detector."""
 
     def question(self, signature: Signature) -> Question:
-        """Return the question to the back end that finds documents like this one."""
+        """Return the question by which the back end finds documents like this one."""
         keys = signature.index_keys
         if self.own:  # their keys are not looked up
             keys = array("Q", chain.from_iterable(signature.keys.get(name, ()) for name in self._newest))

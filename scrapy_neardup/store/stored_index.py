@@ -162,7 +162,7 @@ class StoredIndex(RowIndex):
     def write(self, levels: Sequence[Level]) -> FileLevel:
         """Merge levels of adjacent rows into a file, and return the level that is mapped from it.
 
-        Raise ValueError if a level is damaged, and OSError if the file can't be written.
+        Remove the file of a damaged level, and raise ValueError. Raise OSError if the file can't be written.
         """
         for level in levels:
             if isinstance(level, FileLevel) and not level.is_intact():
