@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -125,26 +124,21 @@ def test_what_a_process_was_at_when_it_died_is_tried_again(tmp_path: Path, caplo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("retry", [0.0, 1000.0])
-def test_processes_that_can_not_begin_are_tried_again_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry: float
-) -> None:
-    monkeypatch.setattr("scrapy_neardup.crawl.workers.RETRY", retry)
+def test_a_process_that_can_not_begin_is_started_again_for_the_next_document(tmp_path: Path) -> None:
     (file := tmp_path / "hindrance").touch()
     workers, (first, second) = Workers([Hindered(file)], 1), documents(2)
 
     async def prepare() -> None:
-        with pytest.raises(ProcessError, match="a new process died at once"):
+        with pytest.raises(ProcessError, match="a new process died with exit code 1"):
             await workers.prepare(first)
         file.unlink()
-        with nullcontext() if retry == 0 else pytest.raises(ProcessError, match="died at once"):
-            await workers.prepare(second)
+        await workers.prepare(second)
 
     try:
         asyncio.run(prepare())
     finally:
         workers.close()
-    assert (list(first.ready), list(second.ready)) == ([], ["heavy"] if retry == 0 else [])
+    assert (list(first.ready), list(second.ready)) == ([], ["heavy"])
 
 
 def test_after_the_end_nothing_is_made_here_either() -> None:

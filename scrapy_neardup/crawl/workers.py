@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred, DeferredSemaphore
+from twisted.internet.defer import Deferred
 
 from ..detectors import Detector, is_heavy
 from ..document import Document
@@ -26,9 +25,6 @@ from ..text.html import is_heavy as is_heavy_extractor
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-
-RETRY = 30.0  # seconds until processes are started again after one failed to start
-QUEUED = 2  # documents queued for each process; more of them would try to start processes that can't start
 
 
 async def pause(seconds: float) -> None:
@@ -61,8 +57,6 @@ class Workers:
         if self.reads:
             check_can_be_sent("NEARDUP_EXTRACTOR", {str(extractor): extractor})
         self._processes = Processes(count, (heavy, extractor if self.reads else BUILTIN))
-        self._slots = DeferredSemaphore(max(1, count * QUEUED))
-        self._broken_why, self._broken_until = "", 0.0
 
     async def prepare(self, document: Document) -> None:
         """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise ProcessError."""
@@ -73,23 +67,13 @@ class Workers:
         return await self._in_process(_page, html, f"a page of {len(html)} characters")
 
     async def _in_process(self, function: Callable[[Any, Any], T], of: Document | str, name: str) -> T:
-        await maybe_deferred_to_future(self._slots.acquire())
-        try:
-            for _ in range(2):
-                if time.monotonic() < self._broken_until:
-                    raise ProcessError(self._broken_why)
-                try:
-                    return await arrived(self._processes.submit(function, of))
-                except ProcessError as error:
-                    if error.at_start:
-                        self._broken_until = time.monotonic() + RETRY
-                        self._broken_why = f"a new process died at once: {error}"
-                        raise ProcessError(self._broken_why) from error
-                    if not error.died:
-                        raise
-                    logger.warning("A worker process died and is replaced: %s", error)
-        finally:
-            self._slots.release()
+        for _ in range(2):
+            try:
+                return await arrived(self._processes.submit(function, of))
+            except ProcessError as error:
+                if error.at_start or not error.died:
+                    raise
+                logger.warning("A worker process died and is replaced: %s", error)
         raise ProcessError(f"the worker process died twice on {name}")
 
     def close(self) -> None:
