@@ -111,9 +111,7 @@ class Ticket(NamedTuple):
         return self.instead_of if self.tried else None
 
     def put(self, request: Request) -> None:
-        request.meta[KEY] = {
-            name: value for name, value in self._asdict().items() if value != self._field_defaults.get(name)
-        }
+        request.meta[KEY] = {name: value for name, value in self._asdict().items() if value}
 
 
 def _kept(request: Request) -> Ticket:
@@ -230,7 +228,6 @@ class MirrorMiddleware(Component):
         self._waiting: dict[Signature, list[tuple[Request, int]]] = {}
         # Documents for which a request was sent after all. Its response may not have had them.
         self._tried: WeakSet[Signature] = WeakSet()
-        self._count = 0
         self._is_asking = False
         # The dead links that led to documents that this run had already.
         self._led: WeakKeyDictionary[Signature, str] = WeakKeyDictionary()
@@ -388,17 +385,12 @@ class MirrorMiddleware(Component):
         self.crawler.signals.send_catch_log(request_skipped, request=request)
         if advice.document:
             self._waiting.setdefault(advice.document, []).append((request, advice.size))
-            self._count += 1
-        while self._count > MOST:
+        while sum(map(len, self._waiting.values())) > MOST:
             self._send(next(iter(self._waiting)))
 
     def _count_skipped(self, number: int, size: int) -> None:
         self.neardup.count("requests/skipped", number)
         self.neardup.count("bytes_saved", size)
-
-    def _let_go(self, document: Signature) -> None:
-        """Drop the requests that were skipped for a document, after the document was delivered."""
-        self._count -= len(self._waiting.pop(document, ()))
 
     def put_back(self) -> None:
         """Put all requests back into the queue, which may outlive the crawl. The next crawl holds them again."""
@@ -408,7 +400,6 @@ class MirrorMiddleware(Component):
             if job_dir(self.crawler.settings):  # else it is probably lost with the queue, and so stays skipped
                 self._count_skipped(-1, -size)
         self._waiting.clear()
-        self._count = 0
 
     def _spider_idle(self) -> None:
         if self._waiting and not self._is_asking:
@@ -422,7 +413,7 @@ class MirrorMiddleware(Component):
         asked = list(self._waiting)
         with self.neardup.handled(self, "skipped requests, which are sent after all"):
             for document in await self.neardup.ask(self._delivered, asked) or ():
-                self._let_go(document)
+                self._waiting.pop(document, None)
         self._is_asking = False
         for document in filter(self._waiting.__contains__, asked):
             self._send(document, None if document in self._tried else 1)
@@ -438,7 +429,6 @@ class MirrorMiddleware(Component):
         if later := requests[len(requests) if most is None else most :]:
             self._waiting[document] = later
         for request, size in requests[:most]:
-            self._count -= 1
             self.neardup.count("requests/sent_after_all")
             Ticket.again(request, AFTER_ALL).put(request)
             self._count_skipped(-1, -size)
@@ -463,7 +453,7 @@ class MirrorMiddleware(Component):
     def note_commit(self, claim: Claim, page: str) -> None:
         """Drop what waited for the document of a claim. Note a copy, or that `page` links to an original."""
         document, url = (claim.match or claim).signature, claim.document.url
-        self._let_go(document)
+        self._waiting.pop(document, None)  # it was delivered
         if claim.is_copy and url:
             copy = url, host(url) != host(document.url or "")
             if copy in self._linking:

@@ -194,7 +194,7 @@ class DroppedFeed:
             why = f": {error!r}" if error.args else ""  # Scrapy has logged the reason for an empty NotConfigured
             allowed = "a feed URI with a scheme in FEED_STORAGES and a file extension in FEED_EXPORTERS"
             raise ConfigError(f"NEARDUP_DROPPED = {uri!r} is not allowed{why}; allowed is {allowed}") from error
-        crawler.signals.connect(self.close, signal=signals.spider_closed)
+        crawler.signals.connect(self._exporter.close_spider, signal=signals.spider_closed)
 
     def write(self, item: Any, url: str | None, verdict: Verdict) -> None:
         """Write a dropped item. Items that can't be written are counted, and the first error is logged."""
@@ -205,10 +205,6 @@ class DroppedFeed:
             if not self._is_failing:
                 self._is_failing = True
                 logger.error("Dropped items can't be written to NEARDUP_DROPPED: %r", error)
-
-    async def close(self) -> None:
-        """Finish the feed, and store it at its URI."""
-        await self._exporter.close_spider(self._spider)
 
     def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
         """Return the fields as the feed of items would have them, plus the tag; the tag also has the URL."""
