@@ -296,12 +296,7 @@ class ItemOrigins(Component):
 
 
 class DuplicateItem(DropItem):
-    """The item at `url` repeats a held document. `verdict` has the original and the evidence."""
-
-    def __init__(self, url: str | None, verdict: Verdict, label: str = "", log_level: str = "DEBUG") -> None:
-        super().__init__(verdict.sentence(url, label), log_level=log_level)
-        self.url = url
-        self.verdict = verdict
+    """The item repeats a held document. Scrapy's stats name this class as the reason."""
 
 
 class NearDupPipeline(Component):
@@ -434,6 +429,7 @@ class NearDupPipeline(Component):
     def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> None:
         document, verdict = claim.document, claim.verdict
         if self._is_dropped(verdict):
+            sentence = verdict.sentence(document.url, document.label)
             if self.config.action == "drop":
                 in_hand.claim = None
                 self._origins.commit(claim, in_hand.page)
@@ -441,8 +437,8 @@ class NearDupPipeline(Component):
                     self.neardup.dropped.write(item, document.url, verdict)
                 self._shown += 1
                 level = "INFO" if self._shown <= SHOWN else "DEBUG"
-                raise DuplicateItem(document.url, verdict, document.label, level)
-            logger.debug("Passes, though %s", verdict.sentence(document.url, document.label))
+                raise DuplicateItem(sentence, log_level=level)
+            logger.debug("Passes, though %s", sentence)
         if self.config.action == "tag":
             self._tag(item, verdict)
 
