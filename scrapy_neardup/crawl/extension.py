@@ -100,7 +100,7 @@ class NearDup:
         try:
             return cls(crawler, crawl_config(crawler))
         except (ConfigError, ExtractorError, *FAILURES) as error:
-            _shorten(error)
+            _log_briefly(error)
             raise
 
     def itself(self) -> NearDup:
@@ -434,23 +434,13 @@ def crawl_config(crawler: Crawler) -> Config:
     return replace(config, namespace=config.namespace.replace("{spider}", crawler.spider.name))
 
 
-def _shorten(error: Exception) -> None:
-    """Replace the traceback in the log by one line with the message of an error that stops the start of a crawl.
+def _log_briefly(error: Exception) -> None:
+    """Log an error that stops the start of a crawl in one line, in place of its traceback.
 
     Scrapy does not handle an error of a component's `from_crawler`, so asyncio or Twisted logs fifty lines or more. The
     filter keeps no reference to the error, since Twisted logs an error only when nothing refers to it any more.
     """
-    message, loggers = str(error), (logging.getLogger("asyncio"), logging.getLogger("twisted"))
-
-    def shortened(record: logging.LogRecord) -> bool:
-        if not record.exc_info:
-            return message not in record.getMessage()  # Twisted logs the error twice, first as text
-        if str(record.exc_info[1]) == message:
-            record.msg, record.args = "The crawl was not started: %s", (message,)
-            record.exc_info = record.exc_text = None
-            for each in loggers:
-                each.removeFilter(shortened)
-        return True
-
-    for each in loggers:
-        each.addFilter(shortened)
+    message, whole = str(error), logging.Formatter().format
+    logger.error("The crawl was not started: %s", message)
+    for name in ("asyncio", "twisted"):
+        logging.getLogger(name).addFilter(lambda record: message not in whole(record))
