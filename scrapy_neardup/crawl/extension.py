@@ -72,7 +72,6 @@ class NearDup:
         self.dedup.store.backend.meet()
         # A store on a server is called in a thread, one call at a time, which keeps the calls in order.
         self._thread = ThreadPoolExecutor(1, "neardup-store") if self.dedup.store.is_remote else None
-        self._asked = 0
         self._waiting: deque[tuple[Document, Future[Claim]]] = deque()  # to be claimed
         self.lost: deque[Claim] = deque()  # claims of items that ended without an outcome
         # Documents that passed while the store did not answer, with what is to be called with their claims.
@@ -265,17 +264,7 @@ class NearDup:
 
     def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         assert self._thread
-        self._asked += 1
-        return self._thread.submit(self._do, self._asked, function, *arguments)
-
-    def _do(self, number: int, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function. Then flush the store if no more calls wait, since other processes may wait for the rows."""
-        try:
-            return function(*arguments)
-        finally:
-            if number == self._asked:
-                with suppress(*FAILURES):  # the rows stay queued, and `flush` raises
-                    self.dedup.store.flush(wait=False)
+        return self._thread.submit(function, *arguments)
 
     async def claim(self, document: Document) -> Claim:
         """Claim a document as `Deduplicator.try_claim` does. Raise the errors of the store and of detectors.
