@@ -371,7 +371,7 @@ class NearDup:
     def handled(self, component: object, what: str | None) -> Iterator[None]:
         """Log and count an error in the block, in which a component does something with `what`, such as a URL.
 
-        No error of ours or of an adviser may lose a request.
+        No error of ours, of an adviser or of a detector may lose a request or an item.
         """
         try:
             yield

@@ -318,21 +318,17 @@ class NearDupPipeline(Component):
         self._observer.end()
 
     async def process_item(self, item: Any) -> Any:
-        in_hand, claim = self._origins.take(item), None
-        try:
+        in_hand, document, claim = self._origins.take(item), None, None
+        with self.neardup.handled(self, "an item, which passes without a verdict"):
             record = Record.of(item, self.config, self._origins.fetch(in_hand.page))
             document = await self._document(record) if record else None
             if document and (document.has_tokens or document.site):
                 claim = await self._claim(document, in_hand)
             else:
                 self.neardup.count("no_text")
-                self._origins.fetch_again(in_hand.page)
             self._observer.note(type(item), record, document, claim)
-        except Exception:  # no error of ours or of a detector may lose the item
-            self.neardup.count("errors")
+        if not (claim or in_hand.late):
             self._origins.fetch_again(in_hand.page)
-            logger.exception("An item passes without a verdict", extra={"item": item})
-            return item
         response = in_hand.page and in_hand.page.response()
         self.crawler.signals.send_catch_log(item_judged, item=item, document=document, claim=claim, response=response)
         if claim:
