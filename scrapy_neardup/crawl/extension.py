@@ -49,7 +49,7 @@ _PASSING = "Items pass. Writes are kept in memory and tried again"
 _SHARED = object()  # the signal by which components find the shared state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
-MOST_LATE = 20_000_000  # the maximum size of the texts of late documents together, in characters
+MOST_LATE = 5_000  # the maximum number of late documents; the oldest are dropped
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or between two claims
 
 
@@ -75,8 +75,7 @@ class NearDup:
         self._waiting: deque[tuple[Document, Future[Claim]]] = deque()  # to be claimed
         self.lost: deque[Claim] = deque()  # claims of items that ended without an outcome
         # Documents that passed while the store did not answer, with what is to be called with their claims.
-        self.late: deque[tuple[Document, Callable[[Claim], object]]] = deque()
-        self._late_size = 0
+        self.late: deque[tuple[Document, Callable[[Claim], object]]] = deque(maxlen=MOST_LATE)
         self.advisers: list[Adviser] = []  # in the order in which they are asked
         self._components: list[Component] = []
         if self._run_file:
@@ -321,22 +320,12 @@ class NearDup:
 
     # A failing store loses no item
 
-    def claim_late(self, document: Document, then: Callable[[Claim], object]) -> None:
-        """Keep a document that passed without a verdict. Claim it once the store answers, then call `then`.
-
-        Drop the oldest of these documents if their texts exceed `MOST_LATE`.
-        """
-        self.late.append((replace(document), then))  # a copy without the computed fields
-        self._late_size += len(document.text)
-        while self._late_size > MOST_LATE:
-            self._late_size -= len(self.late.popleft()[0].text)
-
     async def catch_up(self) -> bool:
         """Claim late documents until the store fails. Return whether fewer documents are late now.
 
         A document that repeats a pending one stays late.
         """
-        late, self.late, self._late_size = self.late, deque(), 0
+        late, self.late = self.late, deque(maxlen=MOST_LATE)
         is_answered = True
         for document, then in late:
             with self.handled(self, document.url):
@@ -345,7 +334,7 @@ class NearDup:
                 if claim and not claim.is_early:
                     then(claim)
                 else:
-                    self.claim_late(document, then)
+                    self.late.append((document, then))
                 if claim:
                     await pause(0)
         return len(self.late) < len(late)

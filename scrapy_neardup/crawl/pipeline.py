@@ -244,7 +244,8 @@ class ItemOrigins(Component):
         elif claim := item.take_claim():
             self.commit(claim, item.page)
         elif item.late:
-            self.neardup.claim_late(item.late, partial(self.commit, page=item.page))
+            # A copy, without the computed fields, which take more memory.
+            self.neardup.late.append((replace(item.late), partial(self.commit, page=item.page)))
 
     def _item_lost(self, response: Response | None) -> None:
         item = self._ended(response)
