@@ -474,8 +474,7 @@ class MirrorMiddleware(Component):
         reason = repr((relation.sites, relation.shape) if relation else advice.url)  # the rule, or the original
         if reason in self._failed:
             return True
-        least = self.config.recheck if advice.action == SKIP else 0.0
-        share = max(least, advice.recheck) if least else 0.0
+        share = max(self.config.recheck, advice.recheck) if self.config.recheck and advice.action == SKIP else 0.0
         if not is_in_share(request.url, self.dedup.store.run, share):
             return False
         self.neardup.count("requests/rechecked")

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -174,7 +174,7 @@ class ItemOrigins(Component):
         # The page of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
         self._origins: LocalCache[int, tuple[Any, Page]] = LocalCache(MOST)
         self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
-        self._warnings = {_NO_ORIGIN, _NO_OUTCOME}
+        self._warn = lru_cache(logger.warning)  # each message once
         connect = self.crawler.signals.connect
         connect(self._item_scraped, signal=signals.item_scraped)
         connect(self._item_lost, signal=signals.item_dropped)
@@ -262,11 +262,6 @@ class ItemOrigins(Component):
         if item.page is None and isinstance(response, Response):
             self._warn(_NO_ORIGIN)
         return item
-
-    def _warn(self, message: str) -> None:
-        if message in self._warnings:
-            self._warnings.discard(message)
-            logger.warning(message)
 
     def commit(self, claim: Claim, page: Page | None) -> None:
         if page:
