@@ -145,7 +145,6 @@ class Mirrors:
         self._store = store
         self._config = config
         self._ttl = config.mirror_ttl
-        self._skip_revisits = config.revisit == "skip"
         self._preference = Preference(config.preferred_hosts)
         self._hosts = {named_site(mirror): original for mirror, original in config.mirror_hosts.items()}
         self._reviews = reviews or Reviews(Config())
@@ -169,7 +168,7 @@ class Mirrors:
     def _advise_known(self, url: str, link: Visit) -> Advice | None:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
-        skips = self._config.skip_mirrors if link.is_copy else self._skip_revisits
+        skips = self._config.skip_mirrors if link.is_copy else self._config.revisit == "skip"
         is_preferred = link.is_copy and self._preference.outranks(url, link.signature.url)
         if not skips or is_preferred or self._is_placeholder(link.signature):
             return None
@@ -204,7 +203,7 @@ class Mirrors:
         """Return a document if it must still be delivered in this run; None if it was delivered, or need not be."""
         if self._deliveries is None or (link and not link.is_copy):
             return None
-        is_alive = self._skip_revisits and self._clock() - self._deliveries.last(document) <= self._ttl
+        is_alive = self._config.revisit == "skip" and self._clock() - self._deliveries.last(document) <= self._ttl
         return None if is_alive or self._deliveries.is_delivered(document) else document
 
     def _is_placeholder(self, document: Signature) -> bool:

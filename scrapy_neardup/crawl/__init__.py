@@ -45,7 +45,6 @@ class Adviser:
 
         Not asked about start requests (but see NEARDUP_SKIP_START), nor about those that are sent in any case.
         """
-        return None
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
         """Return the request for a page that stands in for a dead link in this run only; None to ask the next adviser.
@@ -53,7 +52,6 @@ class Adviser:
         Asked after all known copies of the URL `dead` failed, if the store holds content of `dead` that this run has
         not delivered. `dead` was last visited at `seen`, a Unix time. Make the request with `middleware.detour`.
         """
-        return None
 
     def visited(self, claim: Claim) -> None:
         """Note what a URL returned. Called after the claim was committed, in the thread that uses the store."""

@@ -46,7 +46,7 @@ FLUSH_INTERVAL = 0.5  # seconds: a committed row is durable within one second
 SUMMARY_INTERVAL = 60.0
 CALM = 20  # a store on disk counts as working again after this many syncs without an error: a write may fail late
 _PASSING = "Items pass. Writes are kept in memory and tried again"
-_SHARED = object()  # the signal by which components find the shared state
+_SHARED = object()  # the signal by which components find the shared state, which answers with itself
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
 MOST_LATE = 5_000  # the maximum number of late documents; the oldest are dropped
@@ -85,7 +85,7 @@ class NearDup:
         self._calm = 0
         self._loops: list[AsyncioLoopingCall | LoopingCall] = []
         connect = crawler.signals.connect
-        connect(self.itself, signal=_SHARED, weak=False)  # else nobody might hold it until the last component is made
+        connect(lambda: self, signal=_SHARED, weak=False)  # else nobody might hold it until the last component is made
         for name in ("spider_opened", "spider_closed", "engine_stopped"):
             connect(getattr(self, name), signal=getattr(signals, name))
 
@@ -100,10 +100,6 @@ class NearDup:
         except (ConfigError, ExtractorError, *FAILURES) as error:
             _log_briefly(error)
             raise
-
-    def itself(self) -> NearDup:
-        """Return this object, as the answer to the signal by which components find it."""
-        return self
 
     def component(self, kind: type[P]) -> P:
         """Return the only instance of a class or its subclass in this crawl. Make it when it is first asked for."""
@@ -162,7 +158,7 @@ class NearDup:
             self.count("store/errors")
             logger.error("The run could not be closed, so the next run counts it as dead: %s", error)
         finally:
-            self.crawler.signals.disconnect(self.itself, signal=_SHARED)
+            self.crawler.signals.disconnect_all(_SHARED)
             if self._thread:
                 self._thread.shutdown(wait=False)
             self.workers.close()

@@ -311,7 +311,7 @@ class MirrorMiddleware(Component):
             # The proxy itself may be dead.
             is_dead, ticket = isinstance(exception, DEAD) and not request.meta.get("proxy"), Ticket.of(request)
             if is_dead and (ticket.mirror_of or ticket.reason == STAND_IN):
-                self._note_gone(request.url, with_host=True)
+                self._failed[host(request.url)] = True
             if is_dead or ticket.instead_of:  # a detour may fail with any error
                 return await self._in_place_of(request, type(exception).__name__)
         return None
@@ -489,8 +489,8 @@ class MirrorMiddleware(Component):
 
     # Dead links
 
-    def _note_gone(self, url: str, *, with_host: bool = False) -> None:
-        self._failed[host(url) if with_host else canonical_url(url)] = True
+    def _note_gone(self, url: str) -> None:
+        self._failed[canonical_url(url)] = True
 
     def _is_gone(self, url: str) -> bool:
         """Return whether a URL or its host failed in this crawl."""
