@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
+from weakref import ref
 
 import pytest
 from helpers import edited, text
@@ -32,6 +35,15 @@ def neardup(server: Server) -> Iterator[NearDup]:
     neardup.component(ItemOrigins)
     yield neardup
     asyncio.run(neardup.engine_stopped())
+
+
+def test_nothing_holds_the_state_of_a_crawl_that_has_ended(tmp_path: Path) -> None:
+    crawler = get_crawler(settings_dict={"NEARDUP_STORE": str(tmp_path / "store.sqlite")})
+    crawler.spider = DefaultSpider.from_crawler(crawler)
+    held = ref(NearDup.from_crawler(crawler))
+    asyncio.run(NearDup.from_crawler(crawler).engine_stopped())
+    gc.collect()
+    assert held() is None
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -85,7 +85,8 @@ class NearDup:
         self._calm = 0
         self._loops: list[AsyncioLoopingCall | LoopingCall] = []
         connect = crawler.signals.connect
-        connect(lambda: self, signal=_SHARED, weak=False)  # else nobody might hold it until the last component is made
+        self._itself = lambda: self
+        connect(self._itself, signal=_SHARED, weak=False)  # else nobody might hold it until the last component is made
         for name in ("spider_opened", "spider_closed", "engine_stopped"):
             connect(getattr(self, name), signal=getattr(signals, name))
 
@@ -158,7 +159,7 @@ class NearDup:
             self.count("store/errors")
             logger.error("The run could not be closed, so the next run counts it as dead: %s", error)
         finally:
-            self.crawler.signals.disconnect_all(_SHARED)
+            self.crawler.signals.disconnect(self._itself, signal=_SHARED, weak=False)
             if self._thread:
                 self._thread.shutdown(wait=False)
             self.workers.close()

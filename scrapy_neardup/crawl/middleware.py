@@ -395,8 +395,7 @@ class MirrorMiddleware(Component):
     def put_back(self) -> None:
         """Put all requests back into the queue, which may outlive the crawl. The next crawl holds them again."""
         for request, size in chain.from_iterable(self._waiting.values()):
-            Ticket.again(request, "").put(request)
-            self._crawl(request)
+            self._queue(request, "")
             if job_dir(self.crawler.settings):  # else it is probably lost with the queue, and so stays skipped
                 self._count_skipped(-1, -size)
         self._waiting.clear()
@@ -430,12 +429,12 @@ class MirrorMiddleware(Component):
             self._waiting[document] = later
         for request, size in requests[:most]:
             self.neardup.count("requests/sent_after_all")
-            Ticket.again(request, AFTER_ALL).put(request)
             self._count_skipped(-1, -size)
-            self._crawl(request)
+            self._queue(request, AFTER_ALL)
 
-    def _crawl(self, request: Request) -> None:
+    def _queue(self, request: Request, reason: str) -> None:
         assert self.crawler.engine
+        Ticket.again(request, reason).put(request)
         self.crawler.engine.crawl(request.replace(dont_filter=True))
 
     # Links
