@@ -97,7 +97,7 @@ class Processes:
             return pickle.load(process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             self._of_thread.process = None  # the next call starts another
-            dead = ProcessError(f"a {'new ' * at_start}process died with exit code {_end(process)}")
+            dead = ProcessError(f"a process died with exit code {_end(process)}")
             dead.died, dead.at_start = True, at_start
             raise dead from error
 

@@ -129,7 +129,7 @@ def test_a_process_that_can_not_begin_is_started_again_for_the_next_document(tmp
     workers, (first, second) = Workers([Hindered(file)], 1), documents(2)
 
     async def prepare() -> None:
-        with pytest.raises(ProcessError, match="a new process died with exit code 1"):
+        with pytest.raises(ProcessError, match="a process died with exit code 1"):
             await workers.prepare(first)
         file.unlink()
         await workers.prepare(second)

@@ -415,7 +415,7 @@ def _log_briefly(error: Exception) -> None:
     Scrapy does not handle an error of a component's `from_crawler`, so asyncio or Twisted logs fifty lines or more. The
     filter keeps no reference to the error, since Twisted logs an error only when nothing refers to it any more.
     """
-    message, whole = str(error), logging.Formatter().format
+    message, whole = str(error) or repr(error), logging.Formatter().format
     logger.error("The crawl was not started: %s", message)
     for name in ("asyncio", "twisted"):
         logging.getLogger(name).addFilter(lambda record: message not in whole(record))

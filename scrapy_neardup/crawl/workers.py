@@ -1,7 +1,7 @@
 """Do slow work of a crawl in worker processes: heavy fingerprints and extractors. Wait for it while the crawl goes on.
 
-A document can kill its worker process. It is then tried once more, in a new process of its own, and never in the
-process of the crawl. If the new process dies too, the item passes without a verdict.
+A document can kill its worker process. It is then tried once more in another one, and never in the process of the
+crawl. If that process dies too, the item passes without a verdict.
 """
 
 from __future__ import annotations
