@@ -93,7 +93,7 @@ def measure(address: str, count: int) -> None:
 
 def server_seconds(backend: RedisBackend) -> float:
     """Return the CPU time of the server so far, in seconds."""
-    told = dict(line.split(":") for line in backend.run(["call", "INFO", "cpu"])[0].decode().split() if ":" in line)
+    told = dict(line.split(":") for line in backend.execute(["call", "INFO", "cpu"])[0].decode().split() if ":" in line)
     return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
 
 

@@ -15,7 +15,7 @@ from lxml import etree
 from . import native
 from .fingerprints.hashes import Hashes, hash_tokens, layout, shingles
 from .fingerprints.record import WIDTH, Decoded, Sketch, Source, Wanted, make
-from .text.html import BUILTIN, Extract, Page, build_reader, elements, looks_like_html
+from .text.html import BUILTIN, Extract, PageText, build_reader, elements, looks_like_html
 from .text.tokens import spaced, tokenize, word_lines
 from .text.urls import home
 
@@ -84,7 +84,7 @@ class Document:
         title: str = "",
         extractor: str | Extract = BUILTIN,
         tree: Tree | None = None,
-        page: Page | None = None,
+        page: PageText | None = None,
     ) -> Document:
         """Return the document of a plain text or an HTML page. Of HTML, the main text, title and layout are used.
 
@@ -102,10 +102,10 @@ class Document:
     @property
     def source(self) -> Source:
         """The parts that the record of the document is made of."""
-        return Source(self.spaced if native.compiled else self.lines, self.site, self.facts, self.layout)
+        return Source(self.spaced if native.compiled else self.lines, self.home, self.facts, self.layout)
 
     @property
-    def site(self) -> bytes:
+    def home(self) -> bytes:
         """The host, which is part of the identity of a record; b"" without facts or a host."""
         return home(self.url).encode(errors="surrogatepass") if self.facts and self.url else b""
 

@@ -278,15 +278,15 @@ def _by_name(facts: bytes, kinds: Collection[int] = (*Kind,)) -> dict[int, bytes
     return found
 
 
-def agree(new: bytes, held: bytes, ignored: Names = (), *, needs_all: bool = False) -> bool:
-    """Return whether two records of one site have the same facts, apart from the ignored fields.
+def agree(new: bytes, held: bytes, counters: Names = (), *, needs_all: bool = False) -> bool:
+    """Return whether two records of one host have the same facts. A counter is left out if both its values can count.
 
     If an equal strong fact shows that they are one record, they agree even if the held record has more facts, unless
     the new one `needs_all` of them.
     """
     if new == held:
         return True
-    left_out = counting(new, held, ignored)
+    left_out = counting(new, held, counters)
     ours, theirs = (
         {name: value for name, value in _by_name(each).items() if name not in left_out} for each in (new, held)
     )

@@ -45,7 +45,7 @@ class Outcome(IntEnum):
     """The evidence was retracted, for example because the compared text was only the frame of the page."""
 
 
-def judge(*, duplicate: bool, containment: float, tokens: int) -> Outcome | None:
+def outcome_of(*, duplicate: bool, containment: float, tokens: int) -> Outcome | None:
     """Return the outcome of a comparison; None if the texts are too short, or missing.
 
     `duplicate`: whether verification accepts the pair. `containment`: from 0 to 1. `tokens`: the number of tokens

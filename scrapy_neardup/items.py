@@ -26,7 +26,7 @@ from w3lib.encoding import html_to_unicode
 from .document import Document, Tree
 from .facts import Clock, Fact, Kind, brief, fact_of, link_fact, list_fact, nested_fact, pack, plain, string_fact
 from .settings import TAG_FIELD, Config
-from .text.html import Page, is_whole_page, looks_like_html
+from .text.html import PageText, is_whole_page, looks_like_html
 from .text.main_text import squeeze, title_of
 from .text.tokens import has_words
 from .text.urls import canonical_url, home
@@ -63,7 +63,7 @@ _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data)
 
 
 class Fetch(NamedTuple):
-    """The fetch that items come from."""
+    """What is known of the response when its items are read."""
 
     urls: tuple[str, ...] = ()
     """The URL that answered, then the URLs that redirected to it, last redirect first. Empty if these URLs alone do not
@@ -138,7 +138,7 @@ class Record:
         """Return the texts that are HTML."""
         return [text for texts in self.texts.values() for text in texts if looks_like_html(text)]
 
-    def document(self, pages: Mapping[str, Page] | None = None) -> Document | None:
+    def document(self, pages: Mapping[str, PageText] | None = None) -> Document | None:
         """Return the document; None if the item has neither text nor enough facts for a record.
 
         `pages` maps HTML to the page already extracted from it.

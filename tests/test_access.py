@@ -89,7 +89,7 @@ def test_a_claim_that_is_cancelled_while_it_is_made_holds_up_no_copy(neardup: Ne
             await asyncio.sleep(0.1)
             made.cancel()
             await asyncio.wait([made])
-        await neardup.run(bool)  # after it was made
+        await neardup.call(bool)  # after it was made
         return (await neardup.claim(copy)).verdict.status
 
     assert run(work) == "unique"

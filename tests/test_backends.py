@@ -252,6 +252,6 @@ def test_damaged_postings_are_told(place: Place, key: bytes, value: bytes) -> No
     assert isinstance(backend, RedisBackend)
     backend.write([document(1, simhash=0)._replace(keys=array("Q", [0]), simhash=0)])
     backend.flush(wait=True)
-    backend.run(["call", "SET", backend.root.encode() + key + bytes(3), value])
+    backend.execute(["call", "SET", backend.root.encode() + key + bytes(3), value])
     with pytest.raises(StoreError, match="stats --check"):
         backend.find([Question(array("Q", [0]), 1, 0, 3)])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from scrapy_neardup import hosts as module
-from scrapy_neardup.hosts import WINDOW, Finding, Hosts, Outcome, Tally, Trial, beta_quantile, confidence, judge
+from scrapy_neardup.hosts import WINDOW, Finding, Hosts, Outcome, Tally, Trial, beta_quantile, confidence, outcome_of
 from scrapy_neardup.text.urls import Shape, counterpart, place, shape, site
 
 A, B = "http://a.example", "http://b.example"
@@ -113,11 +113,11 @@ def test_confidence_by_counts_of_pages() -> None:
 
 def test_judge_by_containment_and_length() -> None:
     same = {"duplicate": True, "containment": 1.0, "tokens": 100}
-    assert judge(**same) is SAME
-    assert judge(**same | {"containment": 0.97}) is NEAR
-    assert judge(**same | {"containment": 0.97, "duplicate": False}) is DIFFERENT
-    assert judge(**same | {"containment": 0.97, "duplicate": False, "tokens": 30}) is None
-    assert judge(**same | {"containment": 0.0, "tokens": 0}) is None  # records without text
+    assert outcome_of(**same) is SAME
+    assert outcome_of(**same | {"containment": 0.97}) is NEAR
+    assert outcome_of(**same | {"containment": 0.97, "duplicate": False}) is DIFFERENT
+    assert outcome_of(**same | {"containment": 0.97, "duplicate": False, "tokens": 30}) is None
+    assert outcome_of(**same | {"containment": 0.0, "tokens": 0}) is None  # records without text
 
 
 def test_a_rule_comes_into_force_both_ways() -> None:

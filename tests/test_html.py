@@ -7,7 +7,7 @@ import gc
 import pytest
 from lxml import etree
 
-from scrapy_neardup.text.html import Page, extract, html_to_page, looks_like_html, parse
+from scrapy_neardup.text.html import PageText, extract, html_to_page, looks_like_html, parse
 
 SENTENCE = "The harbour master counted eleven boats that morning and wrote them down in a green book. "
 PARAGRAPHS = [f"{number}. {SENTENCE * 2}".strip() for number in range(1, 5)]
@@ -84,7 +84,7 @@ def test_broken_and_empty_pages_are_read_all_the_same(html: str, text: str) -> N
 
 @pytest.mark.parametrize("html", ["\ud800<p>text</p>", "<" * 10_000, "&#xD800;<p></p>"])
 def test_garbage_does_not_raise(html: str) -> None:
-    assert isinstance(html_to_page(html), Page)
+    assert isinstance(html_to_page(html), PageText)
 
 
 @pytest.mark.parametrize("tag", ["div", "b", "a", "table"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_neardup.text.html import Page, html_to_page
+from scrapy_neardup.text.html import PageText, html_to_page
 
 # About lighthouses; one paragraph of each script.
 ENGLISH = (
@@ -44,7 +44,7 @@ RIGHTS = (
 LINKS = "".join(f'<li><a href="/{n}">Lighthouse number {n} of the coast</a></li>' for n in range(30))
 
 
-def page_of(body: str, title: str = "T") -> Page:
+def page_of(body: str, title: str = "T") -> PageText:
     return html_to_page(f"<!DOCTYPE html><html><head><title>{title}</title></head><body>{body}</body></html>")
 
 

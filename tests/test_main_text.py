@@ -13,7 +13,7 @@ from scrapy import Selector
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.document import Tree
-from scrapy_neardup.text.html import Page, html_to_page, parse
+from scrapy_neardup.text.html import PageText, html_to_page, parse
 
 _WORDS = (
     "anchor barge chart dock eddy ferry gull harbour inlet jetty keel lantern mast north oar pilot quay rope sail tide"
@@ -41,7 +41,7 @@ def whole(body: str) -> str:
     return f"<!DOCTYPE html><html><head><title>T</title></head><body>{body}</body></html>"
 
 
-def page_of(body: str) -> Page:
+def page_of(body: str) -> PageText:
     return html_to_page(whole(body))
 
 

@@ -72,7 +72,7 @@ def values_of(text: str, facts: bytes = b"fact", layout: int = 2**64 - 1) -> tup
         Wanted(shingle=True, digests=1),
         Wanted(exact=True, simhash=True, shingle=True, digests=65, terms=terms),
     ]
-    sources = [document.source, Source(document.lines), document.source._replace(site=b"")]
+    sources = [document.source, Source(document.lines), document.source._replace(home=b"")]
     return (document.lines, document.hashes, *(record for each in wanted for record in make(sources, each)))
 
 

@@ -13,7 +13,7 @@ from store_inputs import Keys
 from store_kinds import ROOT, Place, commit, fill_numbered, held, on_disk, on_server
 from tiers import slow
 
-from scrapy_neardup.store import Selection, Store, StoreError, named, runs
+from scrapy_neardup.store import Selection, Store, StoreError, runs, shown_address
 from scrapy_neardup.store.redis_server import Server
 
 
@@ -209,4 +209,4 @@ def test_document_of_very_many_urls_goes_with_all_of_them(place: Place) -> None:
     ],
 )
 def test_passwords_are_not_told(address: str, shown: str) -> None:
-    assert named(address) == shown
+    assert shown_address(address) == shown

@@ -16,7 +16,7 @@ from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.fingerprints.record import resemblance
 from scrapy_neardup.items import item_document
 from scrapy_neardup.matching import siblings
-from scrapy_neardup.matching.siblings import Page, Siblings
+from scrapy_neardup.matching.siblings import JudgedPage, Siblings
 from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Signature
 
@@ -394,7 +394,7 @@ def test_the_name_of_another_site_is_no_subject(title: str, site: Sequence[str],
     assert expected in verdict(Document(f"{A}/1", text(1), "Oak - The Book of Trees"), later, known)
 
 
-def known_page(document: Document, *known: Signature) -> Page:
+def known_page(document: Document, *known: Signature) -> JudgedPage:
     """Return the page of a document, for comparison with known pages."""
     return Siblings(lambda host: ()).page(document, Deduplicator.open().sign(document), known)
 

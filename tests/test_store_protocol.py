@@ -52,7 +52,7 @@ def kill(store: Store) -> None:
     """End a store as the death of its process does: write nothing more."""
     if isinstance(store.backend, RedisBackend):
         lease = store.backend.key("lease.", code(store.run))
-        store.backend.run(["call", "DEL", lease])  # as if it had run out
+        store.backend.execute(["call", "DEL", lease])  # as if it had run out
     store.backend.close()
 
 

@@ -21,7 +21,7 @@ from ..crawl import default_store
 from ..detectors import build_detectors
 from ..settings import Config, ConfigError
 from ..stats import plural
-from ..store import Store, StoreError, check_kind, is_server, named, open_store
+from ..store import Store, StoreError, check_kind, is_server, open_store, shown_address
 from ..store.database import check_file
 from . import answer, fields
 from .look import died
@@ -204,7 +204,7 @@ def _on_store(opts: argparse.Namespace, settings: BaseSettings, config: Config) 
             # A namespace with `{spider}` has no name outside a crawl, so the default namespace is checked.
             namespace = "" if "{spider}" in config.namespace else config.namespace
             with closing(open_store(address, build_detectors(config), namespace=namespace, run=None)) as store:
-                yield from _on_contents(named(address), store)
+                yield from _on_contents(shown_address(address), store)
         elif opts.store:
             raise StoreError(f"store {address!r} does not exist")
         else:

@@ -17,8 +17,7 @@ from ..files import writing
 from ..hosts import Hosts, Relation
 from ..signature import Signature
 from ..stats import plural, sized
-from ..store import Store, StoreError
-from ..store import named as named_store
+from ..store import Store, StoreError, shown_address
 from ..store.records import Run
 from ..store.verification import verify
 from ..text.urls import canonical_url
@@ -296,7 +295,7 @@ def _came_to(run: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _check(opts: argparse.Namespace, address: str) -> None:
-    survey, store = verify(address), named_store(address)
+    survey, store = verify(address), shown_address(address)
     found = survey.findings
     result = {"store": store, **survey.read, "whole": survey.whole}
     told = (line for each in found for line in (each.what, f"  costs: {each.costs}", f"  to do: {each.to_do}"))

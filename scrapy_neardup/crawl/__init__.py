@@ -60,7 +60,7 @@ class Adviser:
 def default_store(settings: BaseSettings) -> Path:
     """Return the path of the store in the folder in which Scrapy's `data_path` puts files, without creating the folder.
 
-    If there is no scrapy.cfg, return a path in JOBDIR. Raise ConfigError if JOBDIR is not set either.
+    In a project without scrapy.cfg, as on scrapyd, return a path in JOBDIR. Raise ConfigError if that is not set.
     """
     if not inside_project():
         return Path(".scrapy", STORE_NAME)

@@ -154,7 +154,7 @@ class NearDup:
         # Not at spider_closed: feeds may be open until all its handlers are done.
         self.dedup.store.stats = self._run_stats()
         try:
-            await self.run(self.dedup.close)
+            await self.call(self.dedup.close)
         except FAILURES as error:
             self.count("store/errors")
             logger.error("The run could not be closed, so the next run counts it as dead: %s", error)
@@ -231,7 +231,7 @@ class NearDup:
 
     # Asking the store
 
-    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function on the store, and return its result. Raise the errors of the function."""
         if self._thread is None:
             return function(*arguments)
@@ -239,7 +239,7 @@ class NearDup:
 
     async def ask(self, function: Callable[..., T], *arguments: Any) -> T | None:
         """Call a function on the store, and return its result. Return None if the store fails."""
-        return await self._reported(self.run(function, *arguments))
+        return await self._reported(self.call(function, *arguments))
 
     def later(self, function: Callable[..., object], *arguments: Any) -> None:
         """Call a function on the store after all pending calls. If the store is on a server, do not wait."""
@@ -308,7 +308,7 @@ class NearDup:
         """Wait until a claim of this crawl is committed or withdrawn."""
         future: Future[None] = Future()
         future.set_running_or_notify_cancel()  # the claim calls back even if the waiting task is cancelled
-        await self.run(claim.when_settled, partial(future.set_result, None))
+        await self.call(claim.when_settled, partial(future.set_result, None))
         await arrived(future)
 
     def keep_fetching(self, *urls: str) -> None:

@@ -154,7 +154,7 @@ def is_queued(request: Request) -> bool:
 
 
 def is_plain(request: Request) -> bool:
-    """Return whether the URL alone describes a request: it is a GET request without a body."""
+    """Return whether this is a GET request without a body, so that its URL stands for it."""
     return request.method == "GET" and not request.body
 
 

@@ -318,7 +318,7 @@ class NearDupPipeline(Component):
         with self.neardup.handled(self, "an item, which passes without a verdict"):
             record = Record.of(item, self.config, self._origins.fetch(in_hand.page))
             document = await self._document(record) if record else None
-            if document and (document.has_tokens or document.site):
+            if document and (document.has_tokens or document.home):
                 claim = await self._claim(document, in_hand)
             else:
                 self.neardup.count("no_text")

@@ -19,7 +19,7 @@ from twisted.internet.defer import Deferred
 from ..detectors import Detector, is_heavy
 from ..document import Document
 from ..processes import ProcessError, Processes, check_can_be_sent
-from ..text.html import BUILTIN, Extract, Page, build_reader
+from ..text.html import BUILTIN, Extract, PageText, build_reader
 from ..text.html import is_heavy as is_heavy_extractor
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class Workers:
         """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise ProcessError."""
         document.ready.update(await self._in_process(_fingerprints, document, str(document.url)))
 
-    async def read(self, html: str) -> Page:
+    async def read(self, html: str) -> PageText:
         """Return the page that is extracted from HTML. Raise ProcessError."""
         return await self._in_process(_page, html, f"a page of {len(html)} characters")
 
@@ -86,6 +86,6 @@ def _fingerprints(given: Any, document: Document) -> dict[str, tuple[int, ...]]:
     return {detector.name: detector.fingerprints(document) for detector in detectors}
 
 
-def _page(given: Any, html: str) -> Page:
+def _page(given: Any, html: str) -> PageText:
     _, extractor = given
     return build_reader(extractor)(html)

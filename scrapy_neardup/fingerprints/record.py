@@ -68,7 +68,7 @@ class Source(NamedTuple):
 
     text: bytes
     """The tokens in UTF-8, one on each line. The compiled part also takes what `tokens.spaced` returns."""
-    site: bytes = b""
+    home: bytes = b""
     """The host; b"" if it is unknown."""
     facts: bytes = b""
     layout: int = 0
@@ -209,11 +209,11 @@ def _made(source: Source, wanted: Wanted) -> bytes:
     words, _ = hashes.counted(rows)
     names, terms = hashes.shingles(rows, WIDTH), (wanted.terms or NO_TERMS).among(words)
     digest = hashes.hash_bytes(lines) if lines else 0
-    parts = [hashes.hash_bytes(source.site), hashes.hash_bytes(source.facts), digest]
+    parts = [hashes.hash_bytes(source.home), hashes.hash_bytes(source.facts), digest]
     identity = hashes.chain([np.array([each], np.uint64) for each in parts])[0]
     is_enough = len(terms) >= MIN_TERMS and WORDS_A_TERM * len(terms) >= len(words)
     found = {
-        EXACT: (digest if lines else salt(EXACT), int(identity) if source.site and source.facts else salt(EXACT)),
+        EXACT: (digest if lines else salt(EXACT), int(identity) if source.home and source.facts else salt(EXACT)),
         IMATCH: hashes.imatch(terms, wanted.digests - 1) if is_enough else (salt(IMATCH),) * wanted.digests,
         SIMHASH: (hashes.simhash(rows),) if lines else (),
         SHINGLE: hashes.super_shingles(names, BANDS, ROWS) or (salt(SHINGLE),) * BANDS,

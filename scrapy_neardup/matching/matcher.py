@@ -19,14 +19,14 @@ from ..document import Document
 from ..facts import agree, agree_in, differing, has_strong, name_of, names_in, telling
 from ..fingerprints.hashes import hamming
 from ..fingerprints.record import Sketch, containment, missing_figures, resemblance
-from ..hosts import Finding, judge
+from ..hosts import Finding, outcome_of
 from ..settings import Config
 from ..signature import Evidence, Signature
 from ..text.tokens import title_words
 from ..text.urls import canonical_url, domain, host, site
 from ..verdict import Apart, Match, page_kind
 from .reviews import WHY_APART, Reviews
-from .siblings import Page, Pair, Siblings
+from .siblings import JudgedPage, Pair, Siblings
 
 if TYPE_CHECKING:
     from ..store import Store
@@ -356,7 +356,7 @@ class Matcher:
         page = self._page(document, signature, self.candidates(document, signature))
         return self._why_apart(document, earlier, page.beside(earlier))
 
-    def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> Page:
+    def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> JudgedPage:
         """Return the page of a document, for comparison with its candidates.
 
         Once a run is forgotten, start again without remembered pages: a forgotten version of a page must not turn the
@@ -395,7 +395,7 @@ class Matcher:
         if (last := self.last(document.url)) and last not in seen:
             yield URL, last
 
-    def _verified(self, page: Page, name: str, earlier: Signature) -> tuple[Pair, Match] | None:
+    def _verified(self, page: JudgedPage, name: str, earlier: Signature) -> tuple[Pair, Match] | None:
         """Return a page and a candidate of the detector `name` as a pair and a match; None if the rule rejects it."""
         self.compared += 1
         later = page.signature
@@ -445,7 +445,7 @@ class Matcher:
             return None
         found, is_apart = compare(signature.sketch, held.sketch), self.reviews.differ(signature.url, held.url)
         repeats = _same_text(signature, held) or self.rule.accepts(found, repeated=held.copy_count > 0)
-        outcome = judge(duplicate=repeats and not is_apart, containment=found.containment, tokens=found.tokens)
+        outcome = outcome_of(duplicate=repeats and not is_apart, containment=found.containment, tokens=found.tokens)
         content = int(mmh3.hash64(held.sketch.codes, signed=False)[0])
         first = site(held.url or "") if link.is_copy else ""
         return Finding(outcome, content, first) if outcome is not None else None

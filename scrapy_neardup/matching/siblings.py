@@ -64,7 +64,7 @@ PageKey: TypeAlias = tuple[str, str]
 """The URL and the title of a page. A list page has items with different titles."""
 
 
-class Page:
+class JudgedPage:
     """The judged page. Values that the comparison with each earlier page needs are computed once."""
 
     def __init__(self, document: Document, signature: Signature, others: Mapping[PageKey, bytes]) -> None:
@@ -134,7 +134,7 @@ class Page:
 class Pair:
     """The judged page beside an earlier page that it may repeat."""
 
-    def __init__(self, page: Page, earlier: Signature) -> None:
+    def __init__(self, page: JudgedPage, earlier: Signature) -> None:
         self._page = page
         self._later = page.signature
         self._earlier = earlier
@@ -478,7 +478,7 @@ class Siblings:
             self._keep(name, len(self._hosts[name]) - len(known))
         return self._hosts[name]
 
-    def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> Page:
+    def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> JudgedPage:
         """Return the page of a document, for comparison with its candidates."""
         name = signature.home
         others = dict(self._pages(name) if name else {})
@@ -486,7 +486,7 @@ class Siblings:
             if each.url:
                 others.setdefault(_key(each), each.sketch.codes)
         others.pop(_key(signature), None)
-        return Page(document, signature, others)
+        return JudgedPage(document, signature, others)
 
 
 def _key(signature: Signature) -> PageKey:

@@ -22,7 +22,7 @@ def is_server(address: str) -> bool:
     return address.partition("://")[0] in KINDS and "://" in address
 
 
-def named(address: str) -> str:
+def shown_address(address: str) -> str:
     """Return an address or a path for display, with passwords hidden."""
     hidden = re.sub(r"(://[^:@]*:).*@", r"\1***@", address)  # up to the last @, since an invalid password may have one
     return re.sub(r"(password=)[^&]*", r"\1***", hidden) if "://" in address else address
@@ -31,7 +31,8 @@ def named(address: str) -> str:
 def check_kind(address: str) -> None:
     """Raise StoreError unless an address is a path or the URL of a supported server."""
     if "://" in address and not is_server(address):
-        raise StoreError(f"store {named(address)!r}: no such kind of store; allowed are a path, {', '.join(KINDS)}")
+        allowed = f"a path, {', '.join(KINDS)}"
+        raise StoreError(f"store {shown_address(address)!r}: no such kind of store; allowed are {allowed}")
 
 
 def open_store(
@@ -71,7 +72,7 @@ def server_module(address: str) -> ModuleType:
         from . import redis
     except ImportError:
         advice = "needs the extra `redis`: pip install 'scrapy-neardup[redis]'"
-        raise StoreError(f"store {named(address)!r} {advice}") from None
+        raise StoreError(f"store {shown_address(address)!r} {advice}") from None
     return redis
 
 

@@ -28,7 +28,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..row_index import Question, flips
-from . import named, records
+from . import records, shown_address
 from .backend import Backend, Entry, Found, Row, StoreError
 from .records import DOCUMENT, META, VISIT, Key, bounds, kind_of
 from .redis_server import PLACE, VERSION, Operation, Server, clients, code, logger, store_errors
@@ -48,7 +48,8 @@ class RedisBackend(Server, Backend):
         super().__init__(address, namespace)
         self._heard = {"news": b"0", "added": b"0"}  # the last entry read of each stream
         try:
-            latest = self.run(*(["call", "XREVRANGE", self.key(each), "+", "-", "COUNT", 1] for each in self._heard))
+            asked = (["call", "XREVRANGE", self.key(each), "+", "-", "COUNT", 1] for each in self._heard)
+            latest = self.execute(*asked)
             self._heard.update((each, told[0][0]) for each, told in zip(self._heard, latest, strict=True) if told)
             memory = self._memory() if writes else {}
             if memory.get("maxmemory", "0") != "0" and (policy := memory["maxmemory_policy"]) != "noeviction":
@@ -72,7 +73,7 @@ class RedisBackend(Server, Backend):
         """Yield the existing rows at these places, in order."""
         wanted = iter(places)
         while some := [*islice(wanted, AT_ONCE)]:
-            [[told, _]] = self.run(["look", [], some])
+            [[told, _]] = self.execute(["look", [], some])
             yield from self._decoded(told).values()
 
     def _decoded(self, told: Sequence[Any]) -> dict[bytes, Row]:
@@ -89,7 +90,7 @@ class RedisBackend(Server, Backend):
 
     def _last(self) -> dict[bytes, int]:
         """Return the highest number of the documents of each run, by the code of the run."""
-        [last] = self.run(["call", "HGETALL", self.key("last")])
+        [last] = self.execute(["call", "HGETALL", self.key("last")])
         with store_errors(self.name):
             return dict(zip(last[::2], map(int, last[1::2]), strict=True))
 
@@ -108,7 +109,7 @@ class RedisBackend(Server, Backend):
         """Yield the pairs of a hash. Some may come twice while others are written."""
         cursor = b""
         while cursor != b"0":
-            [[cursor, pairs]] = self.run(["call", "HSCAN", self.key(name), cursor or b"0", "COUNT", AT_ONCE])
+            [[cursor, pairs]] = self.execute(["call", "HSCAN", self.key(name), cursor or b"0", "COUNT", AT_ONCE])
             yield from zip(pairs[::2], pairs[1::2], strict=True)
 
     def _documents(self, codes: Sequence[bytes]) -> Iterator[Row]:
@@ -137,7 +138,7 @@ class RedisBackend(Server, Backend):
     def _look(self, asked: Sequence[Any], holds: Sequence[Operation | None], places: Sequence[bytes] = ()) -> Any:
         """Send lookups, and note the documents that the server now holds. Return rows found, and answers to lookups."""
         try:
-            [[told, answers]] = self.run(["look", asked, places])
+            [[told, answers]] = self.execute(["look", asked, places])
         except StoreError:
             # The server may have held some of them.
             self.add(*(["drop", *hold[1:4], True] for hold in holds if hold))
@@ -160,12 +161,12 @@ class RedisBackend(Server, Backend):
 
     def _places(self, key: int) -> list[bytes]:
         """Return the places of all rows that the index has for a key, oldest first."""
-        [packed] = self.run(["places", _packed([key])])
+        [packed] = self.execute(["places", _packed([key])])
         return list(dict.fromkeys(packed[at : at + PLACE] for at in range(0, len(packed), PLACE)))
 
     def size(self, kind: str) -> int:
         names = [self.key("visit")] if kind == VISIT else [self.key("document.", code) for code in self._last()]
-        return sum(self.run(*(["call", "HLEN", name] for name in names)))
+        return sum(self.execute(*(["call", "HLEN", name] for name in names)))
 
     def count(self, key: int) -> int:
         return len(self._places(key))
@@ -195,7 +196,7 @@ class RedisBackend(Server, Backend):
         with store_errors(self.name):
             streams = ("news", "added") if documents else ("news",)
             later = [[self.key(each), b"(" + self._heard[each], "+", "COUNT", NEWS] for each in streams]
-            told = self.run(*(["call", "XRANGE", *each] for each in later))
+            told = self.execute(*(["call", "XRANGE", *each] for each in later))
             news = dict.fromkeys(place for each in told for _, (_, place) in each)
             rows = [row for row in self._rows_at(news) if not row.is_pending]
             # Set last, so that a failure above loses no news.
@@ -207,7 +208,7 @@ class RedisBackend(Server, Backend):
     def _memory(self) -> dict[str, str]:
         lines: list[str] = []
         with suppress(StoreError):  # the server may refuse to tell
-            lines = self.run(["call", "INFO", "memory"])[0].decode().splitlines()
+            lines = self.execute(["call", "INFO", "memory"])[0].decode().splitlines()
         return {"maxmemory_policy": "noeviction", **dict(line.partition(":")[::2] for line in lines)}
 
     def describe(self) -> dict[str, object]:
@@ -217,7 +218,7 @@ class RedisBackend(Server, Backend):
 
 def namespaces(address: str) -> list[str]:
     """Return the sorted namespaces of this version on a server or cluster. Raise StoreError if the server fails."""
-    with store_errors(named(address)), clients(address)() as client:
+    with store_errors(shown_address(address)), clients(address)() as client:
         keys = client.scan_iter(match=f"{{neardup:*:{VERSION}}}*", count=1000)
         names = {key.split(b":")[1] for key in keys}
     return sorted(unquote(name.decode(errors="replace")) for name in names)

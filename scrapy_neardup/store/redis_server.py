@@ -30,7 +30,7 @@ from redis.connection import parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from . import named, records
+from . import records, shown_address
 from .backend import StoreError
 from .records import DAMAGE
 
@@ -99,7 +99,7 @@ def clients(address: str) -> Callable[[], Any]:
             raise ValueError(f"{database!r} is not the number of a database")
         return made
     except (ValueError, TypeError) as error:  # the client reads the query of the address as keyword arguments
-        raise StoreError(f"store {named(address)!r}: not the address of a server: {error}") from error
+        raise StoreError(f"store {shown_address(address)!r}: not the address of a server: {error}") from error
 
 
 def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
@@ -128,7 +128,7 @@ class Server:
     """
 
     def __init__(self, address: str, namespace: str) -> None:
-        self.name = named(address)
+        self.name = shown_address(address)
         # The braces keep all keys on one node of a cluster.
         self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
         self.runs: set[bytes] = set()
@@ -174,7 +174,7 @@ class Server:
 
     def flush(self, *, wait: bool) -> None:
         if wait or self._queue:
-            self.run()
+            self.execute()
             if error := self._refused or (wait and self._damage):
                 self._damage = None
                 with store_errors(self.name):
@@ -182,7 +182,7 @@ class Server:
 
     # Requests
 
-    def run(self, *requests: Operation) -> list[Any]:
+    def execute(self, *requests: Operation) -> list[Any]:
         """Send the queued operations, then these requests. Return the answers to the requests.
 
         Raise StoreError if the server fails or refuses a request.
@@ -282,17 +282,17 @@ class Server:
         return ["lease", run, int(1000 * seconds)]
 
     def hold_run(self, run: str) -> bool:
-        if is_ours := self.run(self._taking(code(run), LEASE)) != [0]:
+        if is_ours := self.execute(self._taking(code(run), LEASE)) != [0]:
             self.runs.add(code(run))
         return is_ours
 
     def is_held(self, run: str) -> bool:
-        return bool(self.run(["call", "EXISTS", self.key("lease.", code(run))])[0])
+        return bool(self.execute(["call", "EXISTS", self.key("lease.", code(run))])[0])
 
     def release_run(self, run: str) -> None:
         if code(run) in self.runs:
             self.runs.remove(code(run))
-            self.run(self._taking(code(run), 0))
+            self.execute(self._taking(code(run), 0))
 
     def keep(self) -> None:
         """Renew the leases, reconnect, and send what is urgent, until the connection is closed."""

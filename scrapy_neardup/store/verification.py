@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from . import database, is_server, named, open_backend, records, server_module
+from . import database, is_server, open_backend, records, server_module, shown_address
 from .backend import Entry, StoreError
 from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError, Key
 from .stored_index import StoredIndex, posted
@@ -126,7 +126,7 @@ def verify(address: str) -> Survey:
     try:
         (_verify_server if is_server(address) else _verify_file)(address, survey)
     except FormatError as error:
-        raise StoreError(f"store {named(address)!r} does not fit: {error}") from error
+        raise StoreError(f"store {shown_address(address)!r} does not fit: {error}") from error
     return survey
 
 
@@ -220,7 +220,7 @@ def _rows_of_server(backend: Any) -> Iterator[tuple[Key, Any]]:
         try:
             yield from ((row.key, row.value) for row in backend.scan(kind))
         except (StoreError, *DAMAGE) as error:
-            backend.run(["call", "PING"])  # raises if the server is down
+            backend.execute(["call", "PING"])  # raises if the server is down
             yield f"{kind}/…", error
 
 
@@ -230,4 +230,4 @@ def _lacking(backend: Any, rows: Iterable[tuple[Key, Any]]) -> list[Key]:
 
     known = [found for found in starmap(posted, rows) if found]
     asked = (["lacks", *located(Entry(key, {}, keys, simhash))] for key, keys, simhash in known)
-    return [key for (key, *_), lacks in zip(known, backend.run(*asked), strict=True) if lacks]
+    return [key for (key, *_), lacks in zip(known, backend.execute(*asked), strict=True) if lacks]

@@ -47,7 +47,7 @@ _SAMPLE = 20_000
 _LETTERS_PER_TAG = 1_000
 
 
-class Page(NamedTuple):
+class PageText(NamedTuple):
     """What is read of a page. A missing title or text is ""."""
 
     title: str
@@ -81,7 +81,7 @@ def is_whole_page(text: str) -> bool:
     return _DOCUMENT.match(text) is not None
 
 
-def html_to_page(html: str, text: str | None = None, root: etree._Element | None = None) -> Page:
+def html_to_page(html: str, text: str | None = None, root: etree._Element | None = None) -> PageText:
     """Return the title, main text and elements of a page. Never raise an error.
 
     `text` is the main text if another extractor found it. `root` is the parsed tree of `html`, if there is one. The
@@ -89,8 +89,8 @@ def html_to_page(html: str, text: str | None = None, root: etree._Element | None
     """
     tree = parse(html) if root is None or _is_cut(root) else root
     if tree is None:
-        return Page("", text or "")
-    page = extract(tree) if text is None else Page(title_of(tree), text)
+        return PageText("", text or "")
+    page = extract(tree) if text is None else PageText(title_of(tree), text)
     return page._replace(elements=elements(tree)) if root is None and is_whole_page(html) else page
 
 
@@ -139,16 +139,16 @@ def _flat(tag: re.Match[bytes]) -> bytes:
     return tag[0] if name in _FLAT else b"" if name in _INLINE else b"<p>"
 
 
-def extract(root: etree._Element) -> Page:
+def extract(root: etree._Element) -> PageText:
     """Return the title of the page under `root`, and its main text or the text in its data. The tree is not changed."""
     main, title = main_text(root), title_of(root)
     if main.letters >= _LITTLE:
-        return Page(title, main.text, thin=main.thin)
+        return PageText(title, main.text, thin=main.thin)
     data = data_text(root)
     if weight(data) > 2 * main.letters:
-        return Page(title, data, thin=True)
+        return PageText(title, data, thin=True)
     has_scripts = next(root.iter("script"), None) is not None
-    return Page(title, main.text, thin=main.thin or has_scripts, scripted=has_scripts and main.letters < _SHELL)
+    return PageText(title, main.text, thin=main.thin or has_scripts, scripted=has_scripts and main.letters < _SHELL)
 
 
 def data_text(root: etree._Element) -> str:
@@ -197,7 +197,7 @@ TRAFILATURA = "trafilatura"
 ALLOWED = f"{BUILTIN!r}, {TRAFILATURA!r}, or (the import path of) a function that takes HTML and returns its main text"
 
 
-Read: TypeAlias = Callable[..., Page]
+Read: TypeAlias = Callable[..., PageText]
 """A function that reads the HTML of a page. Its option `root` is the parsed tree, if there is one."""
 
 
@@ -244,7 +244,7 @@ def _by_trafilatura(html: str) -> str | None:
     return text
 
 
-def _read(extract: Extract, html: str, *, root: etree._Element | None = None) -> Page:
+def _read(extract: Extract, html: str, *, root: etree._Element | None = None) -> PageText:
     name = getattr(extract, "__qualname__", repr(extract))
     try:
         text = extract(html)
