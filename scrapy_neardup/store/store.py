@@ -137,7 +137,7 @@ class Store:
         """Set the document to hold. A server holds it during its lookup if no row has one of its keys."""
         self._intended, self._seen = signature, b""
 
-    def find(self, signature: Signature) -> Iterable[tuple[str, Signature]]:
+    def find(self, signature: Signature) -> list[tuple[str, Signature]]:
         """Return each candidate as a pair of detector name and document, in the order of the detectors."""
         found, is_intended = self._foreseen.pop(signature, None), signature is self._intended
         if found is None:
@@ -148,7 +148,7 @@ class Store:
             if found.is_held:
                 self._keep_pending(signature, self.entry(signature))
         if not (found.rows or found.near or self.lookup.own):  # as of most documents
-            return ()
+            return []
         return self._candidates(signature, found)
 
     def _ask(self, questions: Mapping[Signature, Question], entries: Sequence[Entry | None]) -> list[Found]:
@@ -160,20 +160,21 @@ class Store:
         self.urls.take(visits, found[0].ahead)
         return found
 
-    def _candidates(self, signature: Signature, found: Found) -> Iterator[tuple[str, Signature]]:
-        """Yield the candidates among the rows found. On a server, pending ones count only for a document to hold."""
+    def _candidates(self, signature: Signature, found: Found) -> list[tuple[str, Signature]]:
+        """Return the candidates among the rows found. On a server, pending ones count only for a document to hold."""
         is_look = self.is_remote and signature is not self._intended
         rows = {row.key: row for row in chain(found.near, *found.rows.values())}
         # A damaged index may lead to any row.
         some = (row for row in rows.values() if records.is_id(row.key) and not (is_look and row.is_pending))
-        documents = self._sorted(map(self.held, some))
+        documents, candidates = self._sorted(map(self.held, some)), list[tuple[str, Signature]]()
         for name in self.lookup.names:
             if index := self.lookup.own.get(name):
                 proposed = self._sorted(self._still_held(index.find(signature.fingerprints.get(name, ()))))
             else:
                 keys = self.lookup.proposed(name, signature, found)
                 proposed = [each for each in documents if each.id in keys]
-            yield from ((name, each) for each in proposed)
+            candidates += [(name, each) for each in proposed]
+        return candidates
 
     def _still_held(self, documents: Iterable[Signature]) -> list[Signature]:
         by_id = {each.id: each for each in documents}
