@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from .detectors import Detector, Signer, build_detectors
 from .document import Document
-from .facts import names_in
+from .facts import names_in, strong
 from .fingerprints.hashes import hash_bytes
 from .hosts import MAX_KNOWN, Relation
 from .matching.matcher import Matcher
@@ -92,6 +93,7 @@ class Claim:
 
 logger = logging.getLogger(__name__)
 
+PAGES = 1000  # pages with several items whose last items are remembered
 PATIENCE = 12.0  # seconds that a claim waits for another process, which may be waiting for this one
 PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at first and at most
 
@@ -123,11 +125,14 @@ class Deduplicator:
         self.changes: list[Relation] = []
         """Rules on hosts that came into force or were dropped since the last call of `take_changes`."""
         self._learns_hosts = config.learn_hosts
+        self._keeps_revisits = config.revisit == "keep"
         self._clock = clock
         self.pending: dict[Signature, Claim] = {}
         """The claims of the documents that are pending in this process."""
         self._signed: dict[Document, Signature] = {}
         """Signatures of prefetched documents."""
+        self._given: dict[str, dict[object, float]] = {}
+        """For each page with several items, the result of `_last_given`."""
         self._closed = False
 
     @classmethod
@@ -245,7 +250,14 @@ class Deduplicator:
         )
 
     def _has_changed(self, document: Document, signature: Signature) -> bool:
-        """Return whether the document's own URL last returned a held document other than that of `signature`."""
+        """Return whether the document's own URL last returned a held document other than that of `signature`.
+
+        For one of several items of a page, return whether the page has given the item in another state since then; with
+        NEARDUP_REVISIT = "keep", which asks for no changes, False.
+        """
+        if document.is_one_of_several:
+            is_asked = not self._keeps_revisits and self.matcher.is_own(document.url, signature)
+            return is_asked and self._was_replaced(document.url or "", signature)
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
         last = link.signature if link and not link.is_copy else None
         if not link or not last or link.firm == (document.url in document.loose):
@@ -257,6 +269,29 @@ class Deduplicator:
         # The fields and the title of another spider may differ though the page is the same.
         is_by_text = names_in(last.facts) == names_in(signature.facts) and not last.says_the_same(signature)
         return is_by_text or self.store.session.is_of_writer(link.at)
+
+    def _was_replaced(self, url: str, signature: Signature) -> bool:
+        if url not in self._given:
+            if len(self._given) >= PAGES:
+                self._given.clear()
+            self._given[url] = self._last_given(url)
+        last = max(signature.first_seen, self.deliveries.last(signature))
+        return last < self._given[url].get(_record(signature), 0.0)
+
+    def _last_given(self, url: str) -> dict[object, float]:
+        """Return, for each record among the items of a page, when the last run began that got any state of the record.
+
+        Only earlier runs of this spider count.
+        """
+        runs, found = self.store.runs(), dict[object, float]()
+        writer = next((run.writer for run in runs if run.id == self.store.run), "")
+        starts = [0.0, *(run.started for run in runs if run.writer == writer)]
+        for each in self.store.of_page(url):
+            last = max(each.first_seen, self.deliveries.last(each))
+            if not self.deliveries.is_of_run(last):
+                began = starts[bisect(starts, last) - 1]
+                found[_record(each)] = max(began, found.get(_record(each), 0.0))
+        return found
 
     def _shares_url(self, signature: Signature, link: Visit) -> bool:
         """Return whether a document was one of the items of its URL when that URL was last seen before this run."""
@@ -414,3 +449,8 @@ class Deduplicator:
 def _urls(document: Document) -> list[str]:
     """Return the URLs of a document, with its own URL first."""
     return [url for url in (document.url, *document.aliases) if url]
+
+
+def _record(signature: Signature) -> object:
+    """Return what all states of a record share: its strong facts, or else its title, or else its text."""
+    return strong(signature.facts) or signature.title or signature.sketch

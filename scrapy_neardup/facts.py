@@ -308,8 +308,9 @@ def are_strongly_equal(a: bytes, b: bytes) -> bool | None:
     return all(ours[name] == theirs[name] for name in common) if common else None
 
 
-def has_strong(facts: bytes) -> bool:
-    return bool(_by_name(facts, (Kind.STRONG,)))
+def strong(facts: bytes) -> frozenset[tuple[int, bytes]]:
+    """Return the strong facts, each as its hashed name and its values."""
+    return frozenset(_by_name(facts, (Kind.STRONG,)).items())
 
 
 def differing(a: bytes, b: bytes) -> frozenset[int]:
@@ -326,7 +327,7 @@ def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
     and not if a strong fact names the new record. Facts that it lacks are left out.
     """
     ours, theirs, found = _by_name(new), [_by_name(each) for each in family], set[int]()
-    for kinds in TELLING[: 1 if has_strong(new) else 2]:
+    for kinds in TELLING[: 1 if strong(new) else 2]:
         names = {name for name in _by_name(new, kinds) if len({each.get(name) for each in theirs}) > 1}
         theirs = [each for each in theirs if all(each.get(name) == ours[name] for name in names)]
         found |= names

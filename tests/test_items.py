@@ -21,7 +21,7 @@ from scrapy_neardup.facts import (
     Clock,
     agree,
     are_strongly_equal,
-    has_strong,
+    strong,
     name_of,
     names_in,
     pack,
@@ -361,7 +361,7 @@ def test_field_that_names_a_row_is_no_fact() -> None:
 @pytest.mark.parametrize("name", ["sku", "SKU", "gtin13", "ean", "isbn", "product_id", "productId", "offer.mpn"])
 def test_numbers_that_are_the_same_on_all_sites_are_strong(name: str) -> None:
     one, same, two = (pack({name: string_fact(name, value, Clock())}) for value in ("n-97", "N97", "n-98"))
-    assert has_strong(one)
+    assert strong(one)
     assert (are_strongly_equal(one, same), are_strongly_equal(one, two)) == (True, False)
 
 
@@ -374,7 +374,7 @@ def test_separators_between_figures_count_unless_only_figures_do(name: str, expe
 @pytest.mark.parametrize("name", ["id", "name", "price", "number", "risk"])
 def test_other_facts_are_not_strong(name: str) -> None:
     one, two = (facts({name: value, "text": BODY}) for value in ("1", "2"))
-    assert not has_strong(one)
+    assert not strong(one)
     assert are_strongly_equal(one, two) is None
 
 
@@ -755,8 +755,8 @@ def test_no_value_of_a_list_is_lost() -> None:
 
 def test_what_only_fills_a_field_is_no_strong_fact() -> None:
     for value in ("N/A", "-", "0", 0):
-        assert not has_strong(facts_of(sku=value))
-    assert has_strong(facts_of(sku="L-0", **{f"field{n}": n for n in range(50)}))
+        assert not strong(facts_of(sku=value))
+    assert strong(facts_of(sku="L-0", **{f"field{n}": n for n in range(50)}))
 
 
 def test_a_counter_that_becomes_words_counts_again() -> None:

@@ -245,3 +245,25 @@ def test_a_page_that_gave_several_items_and_then_one_has_changed(crawl, a):
         assert (len(result.items), result.count("errors")) == (kept, 0)
         assert "Changes: " in result.log
     assert result.count("changes/changed") == 1
+
+
+SIZES = [{"name": "Shirt", "description": TEXT, "size": size, "price": 20} for size in ("S", "M", "L")]
+PARTS = [{"product_id": f"A{n}", "name": f"Part {n}", "price": n + 10.5, "in_stock": True} for n in range(3)]
+QUOTES = [{"text": article(n, 60), "author": f"Author {n}"} for n in range(3)]
+
+
+@pytest.mark.parametrize("crawl", ["file", "redis"], indirect=True)
+@pytest.mark.parametrize(("row", "other"), [(SIZES, {"price": 18}), (PARTS, {"in_stock": False})])
+def test_an_item_of_a_list_that_changes_back_is_given_again(crawl, a, row, other):
+    for day in range(5):  # on every other day, the first and the last item are in another state
+        changed = {0, 2} if day % 2 else set()
+        listed = [each | (other if n in changed else {}) for n, each in enumerate(row)]
+        given = crawl("EventSpider", DROP, urls=fill(a, {"/list": listed})).items
+        assert given == [each for n, each in enumerate(listed) if not day or n != 1]
+    again = crawl("EventSpider", DROP, urls=fill(a, {"/list": listed}))
+    assert (again.items, again.count("changed"), again.count("revisits")) == ([], 0, 3)
+
+
+def test_an_item_that_only_was_not_listed_for_a_day_is_not_given_again(crawl, a):
+    for listed, given in ((QUOTES, 3), (QUOTES[1:], 0), (QUOTES, 0)):
+        assert len(crawl("EventSpider", DROP, urls=fill(a, {"/list": listed})).items) == given

@@ -375,9 +375,10 @@ class NearDupPipeline(Component):
         if ticket.reason == RECHECK and claim.verdict.status == "unique":
             self._requests.fail(ticket)
         if is_again and self.config.revisit != "keep":  # a text twice on one page is no revisit
-            claim.verdict = replace(claim.verdict, status="duplicate")
+            claim.verdict = replace(claim.verdict, status="duplicate", changed=False)
         if page and is_further and page.has(claim.document):
-            claim.verdict = replace(claim.verdict, changed=False)
+            is_changed = claim.verdict.changed and claim.document.is_one_of_several
+            claim.verdict = replace(claim.verdict, changed=is_changed)
             page.gives_many = page.gives_many or not (is_again and is_same)
 
     async def _adjust_to_run(self, claim: Claim, document: Signature, ticket: Ticket) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import mmh3
 
 from ..document import Document
-from ..facts import agree, agree_in, differing, has_strong, name_of, names_in, telling
+from ..facts import agree, agree_in, differing, name_of, names_in, strong, telling
 from ..fingerprints.hashes import hamming
 from ..fingerprints.record import Sketch, containment, missing_figures, resemblance
 from ..hosts import Finding, outcome_of
@@ -423,7 +423,7 @@ class Matcher:
             bool(later.facts)
             and pair.is_of_one_host
             and (not later.title or title_words(later.title) == title_words(earlier.title))
-            and (later.sketch.tokens > 0 or has_strong(later.facts))
+            and (later.sketch.tokens > 0 or bool(strong(later.facts)))
             and agree(later.facts, earlier.facts)
         )
 
