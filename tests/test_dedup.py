@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import test_siblings
-from helpers import edited, python, text
+from helpers import edited, named, python, text
 
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document
 from scrapy_neardup.detectors import Exact
@@ -90,6 +90,24 @@ def test_a_url_that_gives_what_it_gave_before_the_last_time_has_changed(dedup: D
         assert (made.verdict.status, made.verdict.changed) == (status, changed)
     assert not committed(dedup, A, 1).verdict.changed
     assert [committed(dedup, B, content).verdict.changed for content in (1, 2)] == [False, False]  # a copy of either
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"facts": named("Ulm")}, "unique"),
+        ({"title": "Boats for sale"}, "unique"),
+        ({"title": "Boats for hire - B"}, "revisit"),
+    ],
+)
+def test_a_fact_or_title_changes_at_a_url_that_gave_what_another_host_has(
+    dedup: Deduplicator, fields: dict[str, Any], status: str
+) -> None:
+    boats = {"title": "Boats for hire", "facts": named("Bonn")}
+    for url, content in ((A, 1), (B, 2), (B, 1)):
+        made = committed(dedup, url, content, **boats)
+    assert made.verdict.changed
+    assert claim(dedup, B, 1, **{**boats, **fields}).verdict.status == status
 
 
 def test_a_copy_that_stands_in_for_a_document_is_no_mirror(dedup: Deduplicator) -> None:

@@ -158,9 +158,10 @@ class Pair:
         needs_all = is_own and document.url not in document.loose
         if not self.is_of_one_host:  # links lead to its own host
             counters = names_in(ours, (Kind.LINK,))
-        if (self.is_of_one_host or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
+        is_of_one_site = self.is_of_one_host or is_own
+        if (is_of_one_site or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
             return "the items differ in " + self._differing(counters)
-        if self.is_of_one_host and (has_its_url or is_record) and self._has_other_title:
+        if is_of_one_site and (has_its_url or is_record) and self._has_other_title:
             return "the titles differ"
         if is_beside and has_its_url and not self._is_equal:
             return "one page has both"
@@ -261,6 +262,8 @@ class Pair:
         """True if the subjects of the titles differ; for a page with one item, in more than figures."""
         page, theirs = self._page, title_words(self._earlier.title)
         if page.title == theirs or not (page.title and theirs):
+            return False
+        if not (self.is_of_one_host or self.differ_in_subject):  # but in the names of their sites
             return False
         ours, theirs = page.subject, subject(theirs, page.host_titles | {page.title})
         if page.document.is_one_of_several:
