@@ -877,6 +877,12 @@ def test_a_fact_that_tells_the_records_of_another_site_apart_chooses_among_them(
     assert claimed(dedup, Document("http://c.example/", text(1))) == ["duplicate"]  # says nothing of a place
 
 
+def test_a_record_that_its_own_site_has_with_another_fact_repeats_no_such_record_of_another_site() -> None:
+    places = ((f"{A}/1", "Ulm"), (f"{B}/1", "Bonn"), (f"{B}/2", "Ulm"), (f"{A}/2", "Bonn"))
+    documents = [Document(url, text(1), facts=named(place)) for url, place in places]
+    assert claimed(Deduplicator.open(), *documents) == ["unique", "duplicate", "unique", "unique"]
+
+
 @pytest.mark.parametrize(("host", "expected"), [(A, "unique"), (B, "duplicate")])
 def test_what_strong_facts_show_to_be_one_record_is_a_variant_on_one_host_if_its_title_is_another(
     host: str, expected: str

@@ -317,11 +317,13 @@ class Matcher:
     def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, frozenset[int]]:
         """Return, for each host with several records that resemble a document, the facts that tell these records apart.
 
-        The document can repeat a record of another host only if it agrees with that record in these facts.
+        The document can repeat a record of another host only if it agrees with that record in these facts. It is one of
+        the records of its own host, in place of what its URL returned before.
         """
-        families: dict[str, list[bytes]] = {}
+        families = {signature.home: [signature.facts]} if signature.home else {}
         for earlier in (match.signature for match in matches):
-            if not self._is_superseded(earlier):
+            is_replaced = earlier.home == signature.home and self.is_own(signature.url, earlier)
+            if not (is_replaced or self._is_superseded(earlier)):
                 families.setdefault(earlier.home, []).append(earlier.facts)
         return {site: telling(signature.facts, family) for site, family in families.items() if len(family) > 1}
 
