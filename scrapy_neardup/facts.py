@@ -36,9 +36,10 @@ _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:
 # Prices and quantities, which are no counters: parts of the names of their fields; whole names of their fields, or of
 # those that they stand in; and currencies in their values.
 _MONEY = re.compile(
-    "price|cost|amount|salary|(?:fee|rate)s?$|stock|quantity|^(?:hinta|fiyat|harga|kaina|cena|preț|(?:msrp|rrp|bid|pris|valor|pret)$)"
+    "stock|quantity|qty|availab|inventory|onhand|(?:item|unit|seat|ticket|room|place)s?(?:left|remaining)$"
+    "|price|cost|amount|salary|(?:fee|rate)s?$|^(?:hinta|fiyat|harga|kaina|cena|preț|(?:msrp|rrp|bid|pris|valor|pret)$)"
     "|precio|preço|preco|importe|tarif|alquiler|preis|betrag|gehalt|miete|prix|coût|montant|loyer|salaire|prezzo|canone"
-    "|prijs|huur|цена|ціна|стоимость|зарплата|τιμή|السعر|ราคา|(?<!评)价|價|租|金额|薪|库存|数量|価格|料金|値段|가격|요금"
+    "|prijs|huur|цена|ціна|стоимость|зарплата|τιμή|السعر|ราคา|(?<!评)价|價|租|金额|薪|库存|在庫|数量|価格|料金|値段|가격|요금"
 )
 _MONEY_OF = re.compile("price|cost|amount|salary|precio|preis|prix|prezzo|价格|価格|rent|fare|wage|cena|费用")
 _CURRENCY = re.compile(

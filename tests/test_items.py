@@ -21,11 +21,11 @@ from scrapy_neardup.facts import (
     Clock,
     agree,
     are_strongly_equal,
-    strong,
     name_of,
     names_in,
     pack,
     string_fact,
+    strong,
 )
 from scrapy_neardup.items import Fetch, Record, item_document, roles_in_words
 from scrapy_neardup.settings import Config
@@ -401,6 +401,7 @@ def test_a_link_is_a_fact_as_far_as_it_names_a_page(one: str, two: str, is_one_f
     "item",
     [
         {"price": 707}, {"precio": 707}, {"Miete": "707"}, {"价格": 707}, {"price": {"value": 707}}, {"a": {"fare": 7}},
+        {"qty": 7}, {"available": 7}, {"seats_left": 7},
         {"was": "$707"}, {"was": "707 EUR"}, {"was": "707元/月"}, {"was": "707 kr"}, {"pris": 707}, {"was": "EUR707"},
         {"due": "14 March 2026"}, {"due": "12 мая 2026 г."}, {"due": "May 3"}, {"due": "3月14日"}, {"m": "✓"},
     ],
@@ -410,6 +411,7 @@ def test_a_price_a_date_or_a_sign_is_no_counter(item: dict[str, Any]) -> None:
     for other in (
         {"level": 7},
         {"current_viewers": 7},
+        {"days_left": 7},
         {"feedback": {"count": 7}},
         {"评价数": 7},
         {"m": "회원 120명"},
