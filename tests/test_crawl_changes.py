@@ -130,6 +130,13 @@ def test_content_moves_twice_and_is_gone_at_its_last_url(crawl, a):
 
 
 @pytest.mark.slow
+def test_nothing_is_gone_for_a_crawl_without_a_response(crawl, a):
+    crawled(crawl, a, {"one": 1, "two": 2})
+    down = crawled(crawl, a, {})
+    assert (counts(down), NOT_FULL in down.log) == ({}, True)
+    assert counts(crawled(crawl, a, {"one": 1})) == {"gone": 1}
+
+
 def test_content_that_comes_without_a_url_is_not_gone(crawl, a):
     crawled(crawl, a, {"one": 1})
     last = crawl("ListSpider", COUNTED, urls=[f"{a.url}/one.html"], method="POST", with_url=False)

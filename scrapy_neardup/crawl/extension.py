@@ -141,7 +141,8 @@ class NearDup:
             pass
         await self._tell()
         is_finished = reason == "finished"
-        self._is_full = is_finished and self.config.revisit != "skip"
+        is_answered = self.stats.get_value("response_received_count")  # else the site was down, or nothing was asked
+        self._is_full = bool(is_finished and is_answered and self.config.revisit != "skip")
         with self.handled(self, "the changes"):
             await self._count_held(with_changes=is_finished or not self._run_file)
         if left := len(self.late):
