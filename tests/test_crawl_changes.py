@@ -197,6 +197,13 @@ def test_a_crawl_without_a_page_is_one(crawl, a):
     assert (listed(crawl), counts(last)) == ([("gone", "one")], {"gone": 1})
 
 
+def test_a_page_of_which_only_a_field_changed_is_listed_as_such(crawl, a):
+    for price in ("20.00", "18.00"):
+        a.pages["/e"] = Page(json.dumps([{"description": article(1), "price": price}]))
+        crawl("EventSpider", {"NEARDUP_REVISIT": "drop"}, urls=[f"{a.url}/e"])
+    assert succeeded(crawl.folder, "changes", "--store", crawl.store).stdout.startswith("changed  fields  http")
+
+
 def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
     crawled(crawl, a, {"one": 1, "two": 2})
     a.pages = Gate({"/one.html": a.pages["/one.html"]}, "/wait")

@@ -116,7 +116,8 @@ class NearDup:
         audits = [run for run in self.dedup.store.runs() if run.stats.get(AUDIT) and not run.forgotten]
         if audits and self.config.action != AUDIT:
             stored = "" if self.config.revisit == "keep" else ", and their items count as stored"
-            logger.info(
+            logger.log(
+                logging.WARNING if stored else logging.INFO,
                 "The store holds what %s recorded, so known copies are skipped%s. Set another NEARDUP_NAMESPACE to"
                 " start with an empty store", plural(len(audits), "earlier audit"), stored,
             )  # fmt: skip

@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 FIRST = -1_000_000  # before all other item pipelines, and nearer to the engine than all other spider middlewares
 MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
 NO_TICKET = Ticket("")
-SHOWN = 3  # drops that are logged at INFO, so that a wrong role of a field is noticed
+SHOWN = 3  # duplicates that are logged at INFO, so that a wrong role of a field is noticed
 MOST_FIELDS = 200
 _COUNTED: dict[str, Stat] = {"unique": "unique", "duplicate": "duplicates", "revisit": "revisits"}
 _NO_ORIGIN = (
@@ -423,15 +423,15 @@ class NearDupPipeline(Component):
         document, verdict = claim.document, claim.verdict
         if self._is_dropped(verdict):
             sentence = verdict.sentence(document.url, document.label)
+            self._shown += 1
+            level = logging.INFO if self._shown <= SHOWN else logging.DEBUG
             if self.config.action == "drop":
                 in_hand.claim = None
                 self._origins.commit(claim, in_hand.page)
                 if self.neardup.dropped:
                     self.neardup.dropped.write(item, document.url, verdict)
-                self._shown += 1
-                level = "INFO" if self._shown <= SHOWN else "DEBUG"
-                raise DuplicateItem(sentence, log_level=level)
-            logger.debug("Passes, though %s", sentence)
+                raise DuplicateItem(sentence, log_level=logging.getLevelName(level))
+            logger.log(level, "Passes, though %s", sentence)
         if self.config.action == "tag":
             self._tag(item, verdict)
 
