@@ -520,6 +520,13 @@ class Failing:
         return Equal()
 
 
+class Refusing(Failing):
+    """A detector that raises what stands for a dropped request elsewhere."""
+
+    def fingerprints(self, document):
+        raise scrapy.exceptions.IgnoreRequest("no such word here")
+
+
 class Choosy(Failing):
     """A detector with a bug that only texts with "impossible" trigger."""
 

@@ -238,6 +238,7 @@ def test_a_twin_does_not_wait_for_what_was_cancelled(crawl, a, b, first):
     assert result.count("store/documents") == 1
 
 
-def test_an_item_passes_where_a_detector_fails(crawl, a):
-    result = crawl("ListSpider", {"NEARDUP_DETECTORS": ["exact", "spiders.Failing"]}, urls=put_articles(a, 3))
+@pytest.mark.parametrize("detector", ["spiders.Failing", "spiders.Refusing"])
+def test_an_item_passes_where_a_detector_fails(crawl, a, detector):
+    result = crawl("ListSpider", {"NEARDUP_DETECTORS": ["exact", detector]}, urls=put_articles(a, 3))
     assert (len(result.items), result.count("errors")) == (3, 3)

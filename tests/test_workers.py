@@ -141,6 +141,26 @@ def test_a_process_that_can_not_begin_is_started_again_for_the_next_document(tmp
     assert (list(first.ready), list(second.ready)) == ([], ["heavy"])
 
 
+@pytest.mark.slow
+def test_after_failed_starts_in_a_row_no_process_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_neardup.crawl.workers.STARTS", 2)
+    (file := tmp_path / "hindrance").touch()
+    workers = Workers([Hindered(file)], 1)
+
+    async def prepare() -> None:
+        for document in documents(2):
+            with pytest.raises(ProcessError, match="a process died"):
+                await workers.prepare(document)
+        file.unlink()
+        with pytest.raises(ProcessError, match="no worker process starts: a process died"):
+            await workers.prepare(*documents(1))
+
+    try:
+        asyncio.run(prepare())
+    finally:
+        workers.close()
+
+
 def test_after_the_end_nothing_is_made_here_either() -> None:
     workers, (document,) = Workers([Heavy()], 1), documents(1)
     workers.close()

@@ -6,7 +6,6 @@ import inspect
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import datetime, timezone
 from email.utils import format_datetime
 from typing import Any
@@ -38,10 +37,15 @@ class Archive(Adviser):
     def from_crawler(cls, crawler: Crawler) -> Archive:
         if not (where := crawler.settings.get("ARCHIVE_URL")):
             raise NotConfigured("ARCHIVE_URL is not set")
-        with suppress(ImportError, NameError, TypeError, ValueError):
-            where = load_object(where)  # a function as it is; fails for a URL
+        why = ""
+        if not callable(where) and "://" not in str(where):
+            try:
+                where = load_object(where)
+            except (ImportError, NameError, TypeError, ValueError) as error:
+                why = f": {error}"
         if not callable(where) and not re.match("https?://.*{url}", str(where)):
-            raise ConfigError(f"ARCHIVE_URL = {where!r} is not allowed; allowed is a URL with {{url}}, or a function")
+            allowed = "allowed is a URL with {url}, or a function"
+            raise ConfigError(f"ARCHIVE_URL = {where!r} is not allowed{why}; {allowed}")
         o = cls(where, crawler)
         NearDup.from_crawler(crawler).advisers.append(o)
         return o

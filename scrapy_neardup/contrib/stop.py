@@ -1,6 +1,7 @@
 """Stop where only known content comes: the whole crawl, one of its listings, or a directory that is a trap.
 
-An item is *seen* if it is a revisit or a duplicate, and its URL has not changed. A skipped request counts as seen.
+An item is *seen* if it is a revisit or a duplicate, unless its URL last returned another document. A skipped request
+counts as seen.
 """
 
 from __future__ import annotations

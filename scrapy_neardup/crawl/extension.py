@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
@@ -49,7 +49,7 @@ _PASSING = "Items pass. Writes are kept in memory and tried again"
 _SHARED = object()  # the signal by which components find the shared state, which answers with itself
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
-MOST_LATE = 5_000  # the maximum number of late documents; the oldest are dropped
+MOST_LATE = 1_000  # the maximum number of late documents; the first ones are dropped
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or between two claims
 
 
@@ -333,7 +333,7 @@ class NearDup:
                 if claim and not claim.is_early:
                     then(claim)
                 else:
-                    self.late.append((document, then))
+                    self.late.append((replace(document), then))  # without its computed fields
                 if claim:
                     await pause(0)
         return len(self.late) < len(late)
@@ -356,16 +356,16 @@ class NearDup:
             deferred_from_coro(engine.close_spider_async(reason=reason))
 
     @contextmanager
-    def handled(self, component: object, what: str | None) -> Iterator[None]:
+    def handled(self, component: object, what: str | None, *, but: type[Exception] | tuple[()] = ()) -> Iterator[None]:
         """Log and count an error in the block, in which a component does something with `what`, such as a URL.
 
-        No error of ours, of an adviser or of a detector may lose a request or an item.
+        No error of ours, of an adviser or of a detector may lose a request or an item. Errors of the class `but` pass.
         """
         try:
             yield
-        except Exception as error:
-            if isinstance(error, IgnoreRequest) and component not in self.advisers:
-                raise
+        except but:
+            raise
+        except Exception:
             self.count("errors")
             logger.exception("%s failed on %s", type(component).__name__, what)
 
@@ -417,7 +417,13 @@ def _log_briefly(error: Exception) -> None:
     Scrapy does not handle an error of a component's `from_crawler`, so asyncio or Twisted logs fifty lines or more. The
     filter keeps no reference to the error, since Twisted logs an error only when nothing refers to it any more.
     """
-    message, whole = str(error) or repr(error), logging.Formatter().format
+    message = str(error) or repr(error)
+
+    def is_other(record: logging.LogRecord) -> bool:
+        if not record.exc_info:  # Twisted logs the error as text first
+            return message not in record.getMessage()
+        return str(record.exc_info[1]) != message
+
     logger.error("The crawl was not started: %s", message)
     for name in ("asyncio", "twisted"):
-        logging.getLogger(name).addFilter(lambda record: message not in whole(record))
+        logging.getLogger(name).addFilter(is_other)

@@ -241,7 +241,7 @@ class MirrorMiddleware(Component):
     # Before the fetch
 
     async def process_request(self, request: Request) -> Request | None:
-        with self.neardup.handled(self, request.url):
+        with self.neardup.handled(self, request.url, but=IgnoreRequest):
             ticket = Ticket.of(request)
             before = ticket.redirects(request)
             if before and self.crawler.settings.getbool("HTTPCACHE_ENABLED"):

@@ -1,6 +1,6 @@
 """Do slow work of a crawl in worker processes: heavy fingerprints and extractors. Wait for it while the crawl goes on.
 
-A document can kill its worker process. It is then tried once more in another one, and never in the process of the
+A document can kill its worker process. It is then tried once more in another process, and never in the process of the
 crawl. If that process dies too, the item passes without a verdict.
 """
 
@@ -25,6 +25,8 @@ from ..text.html import is_heavy as is_heavy_extractor
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+STARTS = 10  # failed starts of processes in a row, each of which takes a second, after which no more are tried
 
 
 async def pause(seconds: float) -> None:
@@ -57,6 +59,7 @@ class Workers:
         if self.reads:
             check_can_be_sent("NEARDUP_EXTRACTOR", {str(extractor): extractor})
         self._processes = Processes(count, (heavy, extractor if self.reads else BUILTIN))
+        self._failed: list[ProcessError] = []  # the last starts, as far as they failed
 
     async def prepare(self, document: Document) -> None:
         """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise ProcessError."""
@@ -68,9 +71,15 @@ class Workers:
 
     async def _in_process(self, function: Callable[[Any, Any], T], of: Document | str, name: str) -> T:
         for _ in range(2):
+            if len(self._failed) >= STARTS:
+                raise ProcessError(f"no worker process starts: {self._failed[-1]}")
             try:
-                return await arrived(self._processes.submit(function, of))
+                made = await arrived(self._processes.submit(function, of))
+                self._failed.clear()
+                return made
             except ProcessError as error:
+                if error.at_start:
+                    self._failed.append(error)
                 if error.at_start or not error.died:
                     raise
                 logger.warning("A worker process died and is replaced: %s", error)
