@@ -129,14 +129,17 @@ def test_content_moves_twice_and_is_gone_at_its_last_url(crawl, a):
     assert listed(crawl) == [("gone", "newer")]
 
 
-@pytest.mark.slow
 def test_nothing_is_gone_for_a_crawl_without_a_response(crawl, a):
-    crawled(crawl, a, {"one": 1, "two": 2})
-    down = crawled(crawl, a, {})
+    a.pages = {f"/{n}": Page(json.dumps([{"description": article(n)}])) for n in range(2)}
+    urls = [f"{a.url}{path}" for path in a.pages]
+    crawl("EventSpider", urls=urls)
+    down = crawl("EventSpider", {"RETRY_ENABLED": False}, urls=["http://127.0.0.1:1/"])
     assert (counts(down), NOT_FULL in down.log) == ({}, True)
-    assert counts(crawled(crawl, a, {"one": 1})) == {"gone": 1}
+    del a.pages["/1"]
+    assert counts(crawl("EventSpider", urls=urls)) == {"gone": 1}
 
 
+@pytest.mark.slow
 def test_content_that_comes_without_a_url_is_not_gone(crawl, a):
     crawled(crawl, a, {"one": 1})
     last = crawl("ListSpider", COUNTED, urls=[f"{a.url}/one.html"], method="POST", with_url=False)
