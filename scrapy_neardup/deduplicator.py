@@ -8,13 +8,14 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from operator import itemgetter
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from .detectors import Detector, Signer, build_detectors
 from .document import Document
-from .facts import names_in, strong
+from .facts import names_in, strong, telling, values_in
 from .fingerprints.hashes import hash_bytes
 from .hosts import MAX_KNOWN, Relation
 from .matching.matcher import Matcher
@@ -131,7 +132,7 @@ class Deduplicator:
         """The claims of the documents that are pending in this process."""
         self._signed: dict[Document, Signature] = {}
         """Signatures of prefetched documents."""
-        self._given: dict[str, dict[object, float]] = {}
+        self._given: dict[str, dict[object, tuple[frozenset[int] | None, dict[object, float]]]] = {}
         """For each page with several items, the result of `_last_given`."""
         self._closed = False
 
@@ -275,23 +276,28 @@ class Deduplicator:
             if len(self._given) >= PAGES:
                 self._given.clear()
             self._given[url] = self._last_given(url)
-        last = max(signature.first_seen, self.deliveries.last(signature))
-        return last < self._given[url].get(_record(signature), 0.0)
+        record, last = _record(signature), max(signature.first_seen, self.deliveries.last(signature))
+        names, given = self._given[url].get(record, (frozenset(), {}))
+        return last < given.get(_part(signature, names), 0.0)
 
-    def _last_given(self, url: str) -> dict[object, float]:
-        """Return, for each record among the items of a page, when the last run began that got any state of the record.
+    def _last_given(self, url: str) -> dict[object, tuple[frozenset[int] | None, dict[object, float]]]:
+        """Return, for each record among the items of a page, what tells items of one run apart that look like it, and
+        when the last run began that got any state of each.
 
         Only earlier runs of this spider count.
         """
-        runs, found = self.store.runs(), dict[object, float]()
+        runs, states = self.store.runs(), dict[object, list[tuple[float, Signature]]]()
         writer = next((run.writer for run in runs if run.id == self.store.run), "")
         starts = [0.0, *(run.started for run in runs if run.writer == writer)]
         for each in self.store.of_page(url):
             last = max(each.first_seen, self.deliveries.last(each))
             if not self.deliveries.is_of_run(last):
-                began = starts[bisect(starts, last) - 1]
-                found[_record(each)] = max(began, found.get(_record(each), 0.0))
-        return found
+                states.setdefault(_record(each), []).append((starts[bisect(starts, last) - 1], each))
+        told = {record: _told_apart(of_record) for record, of_record in states.items()}
+        return {
+            record: (names, {_part(each, names): began for began, each in sorted(states[record], key=itemgetter(0))})
+            for record, names in told.items()
+        }
 
     def _shares_url(self, signature: Signature, link: Visit) -> bool:
         """Return whether a document was one of the items of its URL when that URL was last seen before this run."""
@@ -454,3 +460,17 @@ def _urls(document: Document) -> list[str]:
 def _record(signature: Signature) -> object:
     """Return what all states of a record share: its strong facts, or else its title, or else its text."""
     return strong(signature.facts) or signature.title or signature.sketch
+
+
+def _told_apart(states: Iterable[tuple[float, Signature]]) -> frozenset[int] | None:
+    """Return the hashed names of the facts that tell apart what one run got; none if no run got several of the states,
+    None if only their texts tell them apart."""
+    runs: dict[float, list[bytes]] = {}
+    for began, each in states:
+        runs.setdefault(began, []).append(each.facts)
+    names = [telling(facts[0], facts) for facts in runs.values() if len(facts) > 1]
+    return frozenset().union(*names) if all(names) else None
+
+
+def _part(signature: Signature, names: frozenset[int] | None) -> object:
+    return signature.sketch if names is None else values_in(names, signature.facts)

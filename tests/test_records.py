@@ -265,5 +265,8 @@ def test_an_item_of_a_list_that_changes_back_is_given_again(crawl, a, row, other
 
 
 def test_an_item_that_only_was_not_listed_for_a_day_is_not_given_again(crawl, a):
-    for listed, given in ((QUOTES, 3), (QUOTES[1:], 0), (QUOTES, 0)):
-        assert len(crawl("EventSpider", DROP, urls=fill(a, {"/list": listed})).items) == given
+    ads = [{"title": "Nurse", "description": TEXT, "city": city} for city in CITIES]
+    for rows_ in (QUOTES, ads, SIZES):
+        for listed, given in ((rows_, len(rows_)), (rows_[1:], 0), (rows_, 0)):
+            items = crawl("EventSpider", DROP, urls=fill(a, {f"/list{len(rows_[0])}{len(rows_)}": listed})).items
+            assert len(items) == given

@@ -880,7 +880,9 @@ def test_a_fact_that_tells_the_records_of_another_site_apart_chooses_among_them(
 def test_a_record_that_its_own_site_has_with_another_fact_repeats_no_such_record_of_another_site() -> None:
     places = ((f"{A}/1", "Ulm"), (f"{B}/1", "Bonn"), (f"{B}/2", "Ulm"), (f"{A}/2", "Bonn"))
     documents = [Document(url, text(1), facts=named(place)) for url, place in places]
-    assert claimed(Deduplicator.open(), *documents) == ["unique", "duplicate", "unique", "unique"]
+    dedup = Deduplicator.open()
+    assert claimed(dedup, *documents) == ["unique", "duplicate", "unique", "unique"]
+    assert claimed(dedup, documents[1]) == ["duplicate"]  # as before, though its site has another by now
 
 
 @pytest.mark.parametrize(("host", "expected"), [(A, "unique"), (B, "duplicate")])

@@ -196,6 +196,7 @@ class Matcher:
         self._has_siblings = False  # whether candidates for the last judged document were kept apart
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
+        self._keeps_revisits = config.revisit == "keep"
         self._copies: dict[tuple[str, int], Signature] = {}
         """The first copy with facts, by its host and its original."""
         self._given: OrderedDict[str, set[int]] = OrderedDict()
@@ -317,10 +318,12 @@ class Matcher:
     def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, frozenset[int]]:
         """Return, for each host with several records that resemble a document, the facts that tell these records apart.
 
-        The document can repeat a record of another host only if it agrees with that record in these facts. It is one of
-        the records of its own host, in place of what its URL returned before.
+        The document can repeat a record of another host only if it agrees with that record in these facts. Unless its
+        URL returned a copy last, it is one of the records of its own host, in place of what its URL returned before.
         """
-        families = {signature.home: [signature.facts]} if signature.home else {}
+        known = self._store.resolve(signature.url) if signature.url else None
+        is_record = signature.home and not (known and known.is_copy)
+        families = {signature.home: [signature.facts]} if is_record else {}
         for earlier in (match.signature for match in matches):
             is_replaced = earlier.home == signature.home and self.is_own(signature.url, earlier)
             if not (is_replaced or self._is_superseded(earlier)):
@@ -377,7 +380,10 @@ class Matcher:
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         is_beside = is_item or (not has_its_url and earlier.id in self._given.get(document.page, ()))
         counters = self._store.counters.of(document.url) if has_its_url else ()
-        return pair.why_siblings(is_own=is_own, has_its_url=has_its_url, is_beside=is_beside, counters=counters)
+        is_news = is_own and not self._keeps_revisits  # what changed there, also if another host had it first
+        return pair.why_siblings(
+            is_own=is_own, is_news=is_news, has_its_url=has_its_url, is_beside=is_beside, counters=counters
+        )
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
         """Yield each candidate in the scope with the first detector that proposed it.

@@ -142,13 +142,19 @@ class Pair:
         self.is_of_one_host = page.signature.home == earlier.home != ""
 
     def why_siblings(
-        self, *, is_own: bool, has_its_url: bool = False, is_beside: bool = False, counters: Names = ()
+        self,
+        *,
+        is_own: bool,
+        is_news: bool = False,
+        has_its_url: bool = False,
+        is_beside: bool = False,
+        counters: Names = (),
     ) -> str | None:
         """Return the reason why the two pages are siblings; None if they are not.
 
         `is_own`: the earlier page is what this URL returned before. Then only facts, titles and new passages count.
         `has_its_url`: it has this URL, but may be another item of the page. `is_beside`: one page gave both this run.
-        `counters`: the hashed names of the facts that do not count.
+        `is_news`: facts and titles count whatever the hosts. `counters`: the hashed names of facts that do not count.
         """
         ours, theirs = self._later.facts, self._earlier.facts
         is_record = are_strongly_equal(ours, theirs)
@@ -158,7 +164,7 @@ class Pair:
         needs_all = is_own and document.url not in document.loose
         if not self.is_of_one_host:  # links lead to its own host
             counters = names_in(ours, (Kind.LINK,))
-        is_of_one_site = self.is_of_one_host or is_own
+        is_of_one_site = self.is_of_one_host or is_news
         if (is_of_one_site or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
             return "the items differ in " + self._differing(counters)
         if is_of_one_site and (has_its_url or is_record) and self._has_other_title:
