@@ -97,7 +97,7 @@ def ours(texts: Iterable[str]) -> Iterator[int | None]:
 
 
 def text_dedup(python: str, texts: Iterable[str]) -> Iterator[int | None]:
-    """Have text-dedup join texts that share a band. The first text of a cluster is the original of the others."""
+    """Join texts that share a band, by text-dedup. The first text of a cluster is the original of the others."""
     texts = list(texts)
     with tempfile.TemporaryDirectory() as folder:
         feed = Path(folder, "feed.jsonl")

@@ -52,7 +52,7 @@ def rensa(texts: Iterable[str], threshold: float = 0.5) -> Iterator[int | None]:
 
 
 def fastsketchlsh(texts: Iterable[str], bands: int = 32) -> Iterator[int | None]:
-    """Take all texts at once, as the package is made for. It has no threshold, but as many bands as rensa and gaoya."""
+    """Compare all texts at once, as the package requires. It has no threshold, but as many bands as rensa and gaoya."""
     package: Any = import_module("FastSketchLSH")
     made = package.FastSimilaritySketch(size=128, seed=1).batch(
         [sorted(shingles(text)) for text in texts], num_threads=1

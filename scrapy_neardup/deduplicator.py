@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from bisect import bisect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from operator import itemgetter
@@ -92,6 +92,38 @@ class Claim:
                         stack.callback(callback)
 
 
+class Given:
+    """The items that earlier runs got from a page. States of one item share strong facts, or else a title, or else a
+    text. If one run got several such items, they are several: by the facts that tell them apart, or else by text."""
+
+    def __init__(self, items: Iterable[tuple[float, Signature]]) -> None:
+        """`items` are the states of all items, each with the start of the last run that got it."""
+        runs: dict[object, dict[float, list[bytes]]] = {}
+        states = sorted(items, key=itemgetter(0))
+        for began, each in states:
+            runs.setdefault(_shared(each), {}).setdefault(began, []).append(each.facts)
+        # The hashed names of the facts that tell several items apart, by what they share; None if only texts do.
+        self._names = {shared: _names(of_runs.values()) for shared, of_runs in runs.items()}
+        self._began = {self._item(each): began for began, each in states}
+
+    def last(self, signature: Signature) -> float:
+        """Return when the last run began that got an item in any state, in seconds since the epoch; 0 if none did."""
+        return self._began.get(self._item(signature), 0.0)
+
+    def _item(self, signature: Signature) -> object:
+        names = self._names.get(shared := _shared(signature), frozenset())
+        return shared, signature.sketch if names is None else values_in(names, signature.facts)
+
+
+def _shared(signature: Signature) -> object:
+    return strong(signature.facts) or signature.title or signature.sketch
+
+
+def _names(runs: Iterable[Sequence[bytes]]) -> frozenset[int] | None:
+    names = [telling(facts[0], facts) for facts in runs if len(facts) > 1]
+    return frozenset().union(*names) if all(names) else None
+
+
 logger = logging.getLogger(__name__)
 
 PAGES = 1000  # pages with several items whose last items are remembered
@@ -126,14 +158,12 @@ class Deduplicator:
         self.changes: list[Relation] = []
         """Rules on hosts that came into force or were dropped since the last call of `take_changes`."""
         self._learns_hosts = config.learn_hosts
-        self._keeps_revisits = config.revisit == "keep"
         self._clock = clock
         self.pending: dict[Signature, Claim] = {}
         """The claims of the documents that are pending in this process."""
         self._signed: dict[Document, Signature] = {}
         """Signatures of prefetched documents."""
-        self._given: dict[str, dict[object, tuple[frozenset[int] | None, dict[object, float]]]] = {}
-        """For each page with several items, the result of `_last_given`."""
+        self._given: dict[str, Given] = {}  # by the URL of the page
         self._closed = False
 
     @classmethod
@@ -257,7 +287,7 @@ class Deduplicator:
         NEARDUP_REVISIT = "keep", which asks for no changes, False.
         """
         if document.is_one_of_several:
-            is_asked = not self._keeps_revisits and self.matcher.is_own(document.url, signature)
+            is_asked = not self.matcher.keeps_revisits and self.matcher.is_own(document.url, signature)
             return is_asked and self._was_replaced(document.url or "", signature)
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
         last = link.signature if link and not link.is_copy else None
@@ -275,29 +305,20 @@ class Deduplicator:
         if url not in self._given:
             if len(self._given) >= PAGES:
                 self._given.clear()
-            self._given[url] = self._last_given(url)
-        record, last = _record(signature), max(signature.first_seen, self.deliveries.last(signature))
-        names, given = self._given[url].get(record, (frozenset(), {}))
-        return last < given.get(_part(signature, names), 0.0)
+            self._given[url] = Given(self._of_earlier_runs(url))
+        return self._last_seen(signature) < self._given[url].last(signature)
 
-    def _last_given(self, url: str) -> dict[object, tuple[frozenset[int] | None, dict[object, float]]]:
-        """Return, for each record among the items of a page, what tells items of one run apart that look like it, and
-        when the last run began that got any state of each.
-
-        Only earlier runs of this spider count.
-        """
-        runs, states = self.store.runs(), dict[object, list[tuple[float, Signature]]]()
+    def _of_earlier_runs(self, url: str) -> Iterator[tuple[float, Signature]]:
+        """Yield the items of a page, each with the start of the last run of this spider before this one that got it."""
+        runs = self.store.runs()
         writer = next((run.writer for run in runs if run.id == self.store.run), "")
         starts = [0.0, *(run.started for run in runs if run.writer == writer)]
         for each in self.store.of_page(url):
-            last = max(each.first_seen, self.deliveries.last(each))
-            if not self.deliveries.is_of_run(last):
-                states.setdefault(_record(each), []).append((starts[bisect(starts, last) - 1], each))
-        told = {record: _told_apart(of_record) for record, of_record in states.items()}
-        return {
-            record: (names, {_part(each, names): began for began, each in sorted(states[record], key=itemgetter(0))})
-            for record, names in told.items()
-        }
+            if not self.deliveries.is_of_run(last := self._last_seen(each)):
+                yield starts[bisect(starts, last) - 1], each
+
+    def _last_seen(self, signature: Signature) -> float:
+        return max(signature.first_seen, self.deliveries.last(signature))
 
     def _shares_url(self, signature: Signature, link: Visit) -> bool:
         """Return whether a document was one of the items of its URL when that URL was last seen before this run."""
@@ -305,7 +326,7 @@ class Deduplicator:
         if known is None:
             return self.deliveries.is_delivered(signature)
         began = max((run.started for run in self.store.runs() if run.started <= known.seen), default=0.0)
-        return known.target == signature.id or max(signature.first_seen, self.deliveries.last(signature)) >= began
+        return known.target == signature.id or self._last_seen(signature) >= began
 
     def settle(self, claim: Claim) -> None:
         """Record the outcome of a claim. The claim calls this once."""
@@ -343,7 +364,7 @@ class Deduplicator:
             self.keep_fetching(document)
 
     def keep_fetching(self, document: Document) -> None:
-        """Let the URLs of a document be fetched again: record that those known as copies return other content too."""
+        """Record that those URLs of a document which are known as copies return other content too."""
         known = ((url, self.store.resolve(url)) for url in _urls(document))
         self._unlink([url for url, visit in known if visit and visit.is_copy], document.size)
 
@@ -455,22 +476,3 @@ class Deduplicator:
 def _urls(document: Document) -> list[str]:
     """Return the URLs of a document, with its own URL first."""
     return [url for url in (document.url, *document.aliases) if url]
-
-
-def _record(signature: Signature) -> object:
-    """Return what all states of a record share: its strong facts, or else its title, or else its text."""
-    return strong(signature.facts) or signature.title or signature.sketch
-
-
-def _told_apart(states: Iterable[tuple[float, Signature]]) -> frozenset[int] | None:
-    """Return the hashed names of the facts that tell apart what one run got; none if no run got several of the states,
-    None if only their texts tell them apart."""
-    runs: dict[float, list[bytes]] = {}
-    for began, each in states:
-        runs.setdefault(began, []).append(each.facts)
-    names = [telling(facts[0], facts) for facts in runs.values() if len(facts) > 1]
-    return frozenset().union(*names) if all(names) else None
-
-
-def _part(signature: Signature, names: frozenset[int] | None) -> object:
-    return signature.sketch if names is None else values_in(names, signature.facts)

@@ -63,7 +63,7 @@ _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data)
 
 
 class Fetch(NamedTuple):
-    """What is known of the response when its items are read."""
+    """The response that items come from, as far as it matters to them."""
 
     urls: tuple[str, ...] = ()
     """The URL that answered, then the URLs that redirected to it, last redirect first. Empty if these URLs alone do not

@@ -59,7 +59,7 @@ class Workers:
         if self.reads:
             check_can_be_sent("NEARDUP_EXTRACTOR", {str(extractor): extractor})
         self._processes = Processes(count, (heavy, extractor if self.reads else BUILTIN))
-        self._failed: list[ProcessError] = []  # the last starts, as far as they failed
+        self._failed: list[ProcessError] = []  # failed starts in a row
 
     async def prepare(self, document: Document) -> None:
         """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise ProcessError."""

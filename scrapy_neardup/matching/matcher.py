@@ -196,7 +196,7 @@ class Matcher:
         self._has_siblings = False  # whether candidates for the last judged document were kept apart
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
-        self._keeps_revisits = config.revisit == "keep"
+        self.keeps_revisits = config.revisit == "keep"
         self._copies: dict[tuple[str, int], Signature] = {}
         """The first copy with facts, by its host and its original."""
         self._given: OrderedDict[str, set[int]] = OrderedDict()
@@ -380,7 +380,7 @@ class Matcher:
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         is_beside = is_item or (not has_its_url and earlier.id in self._given.get(document.page, ()))
         counters = self._store.counters.of(document.url) if has_its_url else ()
-        is_news = is_own and not self._keeps_revisits  # what changed there, also if another host had it first
+        is_news = is_own and not self.keeps_revisits  # what changed there, also if another host had it first
         return pair.why_siblings(
             is_own=is_own, is_news=is_news, has_its_url=has_its_url, is_beside=is_beside, counters=counters
         )

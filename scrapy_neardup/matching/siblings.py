@@ -142,13 +142,7 @@ class Pair:
         self.is_of_one_host = page.signature.home == earlier.home != ""
 
     def why_siblings(
-        self,
-        *,
-        is_own: bool,
-        is_news: bool = False,
-        has_its_url: bool = False,
-        is_beside: bool = False,
-        counters: Names = (),
+        self, *, is_own: bool, is_news: bool, has_its_url: bool, is_beside: bool, counters: Names
     ) -> str | None:
         """Return the reason why the two pages are siblings; None if they are not.
 

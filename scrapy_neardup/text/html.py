@@ -48,7 +48,7 @@ _LETTERS_PER_TAG = 1_000
 
 
 class PageText(NamedTuple):
-    """What is read of a page. A missing title or text is ""."""
+    """The text of a page. A missing title or text is ""."""
 
     title: str
     text: str
