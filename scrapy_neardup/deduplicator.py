@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from .detectors import Detector, Signer, build_detectors
 from .document import Document
-from .facts import names_in, strong, telling, values_in
+from .facts import Names, agree, names_in, strong, telling, values_in
 from .fingerprints.hashes import hash_bytes
 from .hosts import MAX_KNOWN, Relation
 from .matching.matcher import Matcher
@@ -104,11 +104,16 @@ class Given:
             runs.setdefault(_shared(each), {}).setdefault(began, []).append(each.facts)
         # The hashed names of the facts that tell several items apart, by what they share; None if only texts do.
         self._names = {shared: _names(of_runs.values()) for shared, of_runs in runs.items()}
-        self._began = {self._item(each): began for began, each in states}
+        self._last = {self._item(each): (began, each) for began, each in states}
 
-    def last(self, signature: Signature) -> float:
-        """Return when the last run began that got an item in any state, in seconds since the epoch; 0 if none did."""
-        return self._began.get(self._item(signature), 0.0)
+    def has_replaced(self, signature: Signature, seen: float, counters: Names) -> bool:
+        """Return whether a run that began after `seen` got an item in another state than this one.
+
+        `counters` are the hashed names of facts that do not count.
+        """
+        began, last = self._last.get(self._item(signature), (0.0, signature))
+        is_same = (last.sketch, last.title) == (signature.sketch, signature.title)
+        return seen < began and not (is_same and agree(last.facts, signature.facts, counters))
 
     def _item(self, signature: Signature) -> object:
         names = self._names.get(shared := _shared(signature), frozenset())
@@ -306,7 +311,8 @@ class Deduplicator:
             if len(self._given) >= PAGES:
                 self._given.clear()
             self._given[url] = Given(self._of_earlier_runs(url))
-        return self._last_seen(signature) < self._given[url].last(signature)
+        counters = self.store.counters.of(url)
+        return self._given[url].has_replaced(signature, self._last_seen(signature), counters)
 
     def _of_earlier_runs(self, url: str) -> Iterator[tuple[float, Signature]]:
         """Yield the items of a page, each with the start of the last run of this spider before this one that got it."""

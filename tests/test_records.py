@@ -270,3 +270,13 @@ def test_an_item_that_only_was_not_listed_for_a_day_is_not_given_again(crawl, a)
         for listed, given in ((rows_, len(rows_)), (rows_[1:], 0), (rows_, 0)):
             items = crawl("EventSpider", DROP, urls=fill(a, {f"/list{len(rows_[0])}{len(rows_)}": listed})).items
             assert len(items) == given
+
+
+def test_items_of_a_list_are_not_given_again_once_a_field_is_known_as_a_counter(crawl, a):
+    posts = [{"author": f"member {n}", "post": article(n, 60)} for n in range(8)]
+    given = []
+    for day in range(4):
+        listed = [each | {"likes": 3 * n + day * (n + 1)} for n, each in enumerate(posts)]
+        given.append(len(crawl("EventSpider", DROP, urls=fill(a, {"/list": listed})).items))
+    assert given == [8, given[1], 0, 0]
+    assert 0 < given[1] < 8  # until the second day's items made it known
