@@ -56,9 +56,10 @@ class Change(NamedTuple):
     """The resemblance of changed content to the previous content; None if the previous content is no longer held."""
 
 
-def last_crawl(store: Store) -> Run | None:
-    """Return the last run of a spider or of Python code, but not of a command; None if there is none."""
-    return next((run for run in reversed(store.runs()) if not run.writer.startswith("neardup ")), None)
+def last_crawl(store: Store, spider: str | None = None) -> Run | None:
+    """Return the last run of a spider or, without its name, of any spider or Python code; None if there is none."""
+    crawls = [run for run in store.runs() if not run.writer.startswith("neardup ")]
+    return next((run for run in reversed(crawls) if spider in (None, run.writer)), None)
 
 
 def kinds_of(run: Run) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli import succeeded
+from cli import refused, succeeded
 from site_server import Gate, Page, article, html
 from tiers import slow
 
@@ -24,9 +24,9 @@ def crawled(crawl, site, texts: dict[str, int | str], settings=None, spider="Lis
     return crawl(spider, {**COUNTED, **(settings or {})}, urls=urls)
 
 
-def listed(crawl) -> list[tuple[str, ...]]:
+def listed(crawl, *options: str) -> list[tuple[str, ...]]:
     """Return the kinds of the changes with the names of the pages, and the former names of moved pages."""
-    rows = json.loads(succeeded(crawl.folder, "changes", "--store", crawl.store, "--json").stdout)
+    rows = json.loads(succeeded(crawl.folder, "changes", "--store", crawl.store, "--json", *options).stdout)
     urls = [(row["kind"], row["url"], *filter(None, [row["former_url"]])) for row in rows]
     return [(kind, *(url.rpartition("/")[2].removesuffix(".html") for url in rest)) for kind, *rest in urls]
 
@@ -83,6 +83,9 @@ def test_pages_of_another_spider_are_not_gone_nor_moved(crawl, a, b):
     assert listed(crawl) == [("new", "three")]
     crawled(crawl, a, {"one": 1})
     assert listed(crawl) == [("gone", "two")]
+    assert listed(crawl, "--spider", "other") == [("new", "three")]
+    told = refused(crawl.folder, "changes", "--store", crawl.store, "--spider", "none")
+    assert "has no run of the spider 'none'" in told
 
 
 STORIES = {  # the articles of some pages, day by day, and what has changed by then

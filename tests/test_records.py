@@ -280,3 +280,14 @@ def test_items_of_a_list_are_not_given_again_once_a_field_is_known_as_a_counter(
         given.append(len(crawl("EventSpider", DROP, urls=fill(a, {"/list": listed})).items))
     assert given == [8, given[1], 0, 0]
     assert 0 < given[1] < 8  # until the second day's items made it known
+
+
+def test_a_counter_stays_one_for_the_copy_that_outlives_its_original(crawl, a, b):
+    given, ads = [], [{"title": f"Piano {n}", "description": article(n)} for n in range(10)]
+    for day in range(5):
+        counted = [each | {"reads": 100 * (day + 1) + n} for n, each in enumerate(ads)]
+        urls = fill(a, {f"/ad/{n}": row for n, row in enumerate(counted)}) + fill(b, {"/copy": counted[0]})
+        if day > 1:
+            a.pages["/ad/0"] = Page(status=404)
+        given.append(len(crawl("EventSpider", DROP, urls=urls, own="url").items))
+    assert given == [10, 3, 0, 0, 0]

@@ -113,6 +113,10 @@ def run_report(opts: argparse.Namespace, settings: BaseSettings) -> None:
 # Changes
 
 
+def add_changes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--spider", metavar="NAME", help="the last crawl of this spider (default: of any spider)")
+
+
 def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
     """List the pages that are new, changed, moved or gone.
 
@@ -126,7 +130,9 @@ def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
     pages.
     """
     with held(with_store(opts, settings)) as store:
-        run = report.last_crawl(store)
+        run = report.last_crawl(store, opts.spider)
+        if opts.spider and not run:
+            raise StoreError(f"store {store.backend.name!r} has no run of the spider {opts.spider!r}; see stats --runs")
         found = list(report.changes(store, run)) if run else []
     found.sort(key=lambda change: (report.KINDS.index(change.kind), change.url))
     lines = [*map(_change_line, found), report.in_words(report.counted(found, report.KINDS))]

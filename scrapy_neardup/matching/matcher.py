@@ -379,7 +379,8 @@ class Matcher:
             return WHY_APART
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         is_beside = is_item or (not has_its_url and earlier.id in self._given.get(document.page, ()))
-        counters = self._store.counters.of(document.url) if has_its_url else ()
+        of = self._store.counters.of
+        counters = of(document.url) | of(earlier.url) if has_its_url else ()  # another host may have had it first
         is_news = is_own and not self.keeps_revisits  # what changed there, also if another host had it first
         return pair.why_siblings(
             is_own=is_own, is_news=is_news, has_its_url=has_its_url, is_beside=is_beside, counters=counters

@@ -157,7 +157,7 @@ class Pair:
         document = self._page.document
         needs_all = is_own and document.url not in document.loose
         if not self.is_of_one_host:  # links lead to its own host
-            counters = names_in(ours, (Kind.LINK,))
+            counters = names_in(ours, (Kind.LINK,)).union(counters)
         is_of_one_site = self.is_of_one_host or is_news
         if (is_of_one_site or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
             return "the items differ in " + self._differing(counters)
