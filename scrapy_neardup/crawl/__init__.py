@@ -1,8 +1,8 @@
-"""The pipeline and the middlewares of a crawl, with their shared state. Only this package uses Scrapy's engine.
+"""The pipeline and the middlewares of a crawl, with their shared state. Only they and contrib use Scrapy's engine.
 
 `NearDup` (extension) owns the store, the settings and the counts, and keeps documents that passed while the store did
-not answer. What a crawl remembers besides is in few places, each with one reason: `ItemOrigins` follows each response
-with its items, weakly; `MirrorMiddleware` has the requests that were skipped; `Observer` counts verdicts.
+not answer. Most other memory of a crawl is in three classes. `ItemOrigins` holds each response with its items, weakly.
+`MirrorMiddleware` holds the requests that were skipped. `Observer` counts items and copies, for its warnings.
 docs/architecture.md follows an item and a request through the files.
 
 This file has the *doors*, by which other components take part: advisers, and signals. docs/contrib.md shows their use.
@@ -27,40 +27,41 @@ if TYPE_CHECKING:
 
 item_judged = object()
 """The signal of each item, sent before the item is dropped or passes on. Its arguments are `item`, `document` (None
-without text), `claim` (None without a verdict) and `response` (None if unknown)."""
+if the item has none), `claim` (None without a verdict) and `response` (None if unknown)."""
 
 request_skipped = object()
 """The signal of each request that is skipped since its content is held. Its argument is `request`."""
 
 
 class Adviser:
-    """Is asked before each fetch and for each dead link, and told of each visit. Subclasses override what they need.
+    """Is asked before a fetch and for a dead link, and told of each visit. Subclasses override what they need.
 
-    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. Advisers are asked in this order, the store
-    at last, and the first advice is followed. An audit asks none.
+    To take part in a crawl, an adviser adds itself to `NearDup.advisers`. The advisers are asked in the order of this
+    list, and then the store. The first advice is followed. An audit asks no adviser.
     """
 
     async def advise(self, request: Request) -> Advice | None:
         """Return advice on a request that is about to be sent; None to ask the next adviser.
 
-        Not asked about start requests (but see NEARDUP_SKIP_START), nor about those that are sent in any case.
+        This is not called for a start request (but see NEARDUP_SKIP_START), nor for one that is sent in any case.
         """
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
         """Return the request for a page that stands in for a dead link in this run only; None to ask the next adviser.
 
-        Asked after all known copies of the URL `dead` failed, if the store holds content of `dead` that this run has
-        not delivered. `dead` was last visited at `seen`, a Unix time. Make the request with `middleware.detour`.
+        This is called when no known copy of the URL `dead` is left to try, if the store holds content of `dead` that
+        this run has not delivered.
+        `dead` was last visited at `seen`, a Unix time. Make the request with `middleware.detour`.
         """
 
     def visited(self, claim: Claim) -> None:
-        """Note what a URL returned. Called after the claim was committed, in the thread that uses the store."""
+        """Note what a URL returned. This is called after `claim` was committed, in the thread that uses the store."""
 
 
 def default_store(settings: BaseSettings) -> Path:
-    """Return the path of the store in the folder in which Scrapy's `data_path` puts files, without creating the folder.
+    """Return the path of the default store, in the folder of Scrapy's `data_path`. Do not create the folder.
 
-    In a project without scrapy.cfg, as on scrapyd, return a path in JOBDIR. Raise ConfigError if that is not set.
+    In a project without scrapy.cfg, as on scrapyd, return a path in JOBDIR. Raise ConfigError if JOBDIR is not set.
     """
     if not inside_project():
         return Path(".scrapy", STORE_NAME)

@@ -46,7 +46,7 @@ FLUSH_INTERVAL = 0.5  # seconds: a committed row is durable within one second
 SUMMARY_INTERVAL = 60.0
 CALM = 20  # a store on disk counts as working again after this many syncs without an error: a write may fail late
 _PASSING = "Items pass. Writes are kept in memory and tried again"
-_SHARED = object()  # the signal by which components find the shared state, which answers with itself
+_SHARED = object()  # the signal by which components find the shared state: its handler returns the state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
 MOST_LATE = 1_000  # the maximum number of late documents; the first ones are dropped
@@ -54,7 +54,7 @@ PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are
 
 
 class NearDup:
-    """The owner of the store in a crawl. The first component creates it; it closes when the engine has stopped."""
+    """The shared state of a crawl's components. It owns the store, which closes after the engine has stopped."""
 
     def __init__(self, crawler: Crawler, config: Config) -> None:
         assert crawler.stats
@@ -92,7 +92,7 @@ class NearDup:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NearDup:
-        """Return the shared state of this crawl. Raise NotConfigured if NEARDUP_ENABLED is off."""
+        """Return the shared state of a crawl. Raise the errors of `crawl_config` and of the store."""
         for _, shared in crawler.signals.send_catch_log(_SHARED):
             if isinstance(shared, NearDup):  # receivers of all signals answer too
                 return shared
@@ -103,7 +103,7 @@ class NearDup:
             raise
 
     def component(self, kind: type[P]) -> P:
-        """Return the only instance of a class or its subclass in this crawl. Make it when it is first asked for."""
+        """Return the only instance of a class or its subclass in this crawl. Make the instance in the first call."""
         for each in self._components:
             if isinstance(each, kind):
                 return each
@@ -169,14 +169,14 @@ class NearDup:
                 gc.unfreeze()
 
     def _run_stats(self) -> dict[str, int]:
-        """Return this package's stats without their prefix, and `audit` and `full` as 1 where they apply."""
+        """Return this package's stats without their prefix. An audit also has `audit` = 1, a full crawl `full` = 1."""
         stats = {name: value for name, value in self.stats.get_stats().items() if isinstance(value, int)}
         ours = {name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)}
         marks = {AUDIT: self.config.action == AUDIT, FULL: self._is_full}
         return ours | {mark: 1 for mark in marks if marks[mark]}
 
     def sync(self) -> None:
-        """Flush the store and read the rows of other processes, unless an earlier sync is still running."""
+        """Flush the store and read the rows of other processes. Do nothing while an earlier sync is running."""
         if not self._is_syncing:
             deferred_from_coro(self._sync())
 
@@ -203,7 +203,7 @@ class NearDup:
             logger.info("The store answers again; %d items passed without a verdict so far", passed)
 
     async def _tell(self) -> None:
-        """Count and log new rules."""
+        """Count and log the rules on mirror hosts that came into force, or that ended."""
         for relation in await self.ask(self.dedup.take_changes) or ():
             if relation.in_force:
                 self.count("mirror_hosts/learned")
@@ -244,7 +244,7 @@ class NearDup:
         return await self._reported(self.call(function, *arguments))
 
     def later(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call a function on the store after all pending calls. If the store is on a server, do not wait."""
+        """Call a function on the store, and count errors of the store. On a server, do not wait for the call."""
         if self._thread:
             deferred_from_coro(self._reported(arrived(self._submit(function, *arguments))))
             return
@@ -314,15 +314,15 @@ class NearDup:
         await arrived(future)
 
     def keep_fetching(self, *urls: str) -> None:
-        """Note that URLs which are known as copies also return other content: they are fetched again."""
+        """Keep fetching URLs that are known as copies, since they also return other content."""
         self.later(self.dedup.keep_fetching, Document(aliases=urls))
 
     # A failing store loses no item
 
     async def catch_up(self) -> bool:
-        """Claim late documents until the store fails. Return whether fewer documents are late now.
+        """Claim the documents in `late`, until the store fails. Return whether fewer of them are left.
 
-        A document that repeats a pending one stays late.
+        A document that repeats a pending one stays in `late`.
         """
         late, self.late = self.late, deque(maxlen=MOST_LATE)
         is_answered = True
@@ -357,9 +357,10 @@ class NearDup:
 
     @contextmanager
     def handled(self, component: object, what: str | None, *, but: type[Exception] | tuple[()] = ()) -> Iterator[None]:
-        """Log and count an error in the block, in which a component does something with `what`, such as a URL.
+        """Log and count an error in the block. The log names the component, and `what` it worked on, such as a URL.
 
-        No error of ours, of an adviser or of a detector may lose a request or an item. Errors of the class `but` pass.
+        No error of ours, of an adviser or of a detector may lose a request or an item. Only errors of the class `but`
+        are raised.
         """
         try:
             yield
@@ -391,9 +392,10 @@ class Component:
 
 
 def crawl_config(crawler: Crawler) -> Config:
-    """Read the settings of a crawl, with the default store, and the spider's name in the namespace.
+    """Return the settings of a crawl, with the address of the store, and with the spider's name in the namespace.
 
-    Raise NotConfigured if NEARDUP_ENABLED is off, or if a command of Scrapy fetches single pages.
+    Raise ConfigError for a bad setting. Raise NotConfigured if NEARDUP_ENABLED is off, or if a command of Scrapy
+    fetches single pages.
     """
     # Scrapy does not tell its components which command runs. `shell` creates them before it has a spider. The others,
     # `fetch`, `view`, `parse` and `check`, replace the spider's `start`.
@@ -412,10 +414,10 @@ def crawl_config(crawler: Crawler) -> Config:
 
 
 def _log_briefly(error: Exception) -> None:
-    """Log an error that stops the start of a crawl in one line, in place of its traceback.
+    """Log an error that stops the start of a crawl in one line, without its traceback.
 
-    Scrapy does not handle an error of a component's `from_crawler`, so asyncio or Twisted logs fifty lines or more. The
-    filter keeps no reference to the error, since Twisted logs an error only when nothing refers to it any more.
+    Scrapy does not handle an error of a component's `from_crawler`, so asyncio or Twisted logs fifty lines or more. A
+    filter drops these. It keeps no reference to the error, since Twisted logs an error only when there is none left.
     """
     message = str(error) or repr(error)
 

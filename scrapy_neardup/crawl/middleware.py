@@ -1,12 +1,12 @@
 """The way of a request: skip it, send it to another URL, hold it back, send it after all.
 
 A *ticket* is the record of one changed request: plain values under one key of its meta, so that it survives a disk
-queue. Spiders copy meta into requests of their own, so a ticket is void unless it names the URL of its request, or the
-first URL that redirected there.
+queue. A spider may copy meta into another request. So a ticket counts only for a request to the URL that it names, or
+for a redirect from this URL.
 
-A request in another's place is a *detour*. Three rules keep detours safe. A detour to another host carries no secrets
-of the requested host. A detour from a public URL does not lead into a private network. A request that a spider makes
-with the meta of a detour loses what belongs to the detour.
+A *detour* is a request that is sent instead of another one. Three rules keep detours safe. A detour to another host
+carries no secrets of the first host. A detour from a public URL does not lead into a private network. A request that a
+spider makes with the meta of a detour loses what belongs to the detour.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 KEY = "neardup"  # the meta key of tickets
 MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
 RECHECK, AFTER_ALL = "recheck", "sent after all"  # why it is sent although a skip was advised
-SKIPPED = "skipped"  # whoever sends it again after this wants it fetched
+SKIPPED = "skipped"  # a request that the spider sends again after a skip is fetched
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
 # Meta keys that are secret, or useless on another host.
 _OF_ITS_HOST = (
@@ -49,7 +49,7 @@ _OF_ITS_HOST = (
     *("http_user", "http_pass", "http_auth_domain"),
 )
 _OF_THE_FETCH = ("redirect_urls", "redirect_reasons", "redirect_times", "redirect_ttl", "retry_times", KEY)
-MOST = 10_000  # the maximum number of held requests; if there are more, the oldest are sent
+MOST = 10_000  # the maximum number of waiting requests; if there are more, the oldest are sent
 MOST_FAILED = 100_000  # the maximum number of remembered URLs, hosts and reasons that failed; the oldest are forgotten
 LINKS = 100_000  # the maximum number of remembered copies, and of pages with links; the oldest are forgotten
 MOST_TRIED = 3  # the maximum number of copies that are tried for a dead link
@@ -62,34 +62,34 @@ DEAD = (
 
 
 class Ticket(NamedTuple):
-    """The record of a changed request; a blank one only marks a request that was queued."""
+    """The record of one changed request. A blank ticket has no reason, and belongs to an unchanged request."""
 
     url: str
     """The URL of the request to which the ticket belongs."""
     reason: str = ""
     instead_of: str | None = None
-    """The URL that was requested first, for a detour."""
+    """For a detour: the URL that was requested first."""
     tried: Sequence[str] = ()
-    """The URLs that failed so far; empty unless the detour replaces a dead link."""
+    """For a detour from a dead link: the URLs that failed so far. Else empty."""
     tested: str = ""
-    """For a recheck: the reason for the skip, which fails if the page is no copy."""
+    """For a recheck: the rule or the original because of which a skip was advised."""
     inherited: int = 0
-    """The number of redirects in the meta that belong to another request, from which a spider copied the meta."""
+    """The number of redirects in the meta that a spider copied from another request."""
 
     @classmethod
     def of(cls, request: Request) -> Ticket:
-        """Return the ticket of a request; a blank one if it has no valid ticket."""
+        """Return the valid ticket of a request; a blank one if there is none."""
         kept = _kept(request)
         is_own = kept.url in (request.url, *kept.redirects(request)[:1])
         return kept if is_own else cls(request.url, inherited=kept.inherited)
 
     @classmethod
     def again(cls, request: Request, reason: str) -> Ticket:
-        """Return a ticket with which a request is sent to its own URL; a detour stays a detour."""
+        """Return the ticket to send a request again to the same URL, for another reason. A detour stays a detour."""
         return cls.of(request)._replace(url=request.url, reason=reason)
 
     def redirects(self, request: Request, key: str = "redirect_urls") -> list[Any]:
-        """Return the URLs that redirected to a request, without those in meta that a spider copied.
+        """Return the URLs that redirected to a request, without those that a spider copied from another request.
 
         With the key `redirect_reasons`, return the reasons.
         """
@@ -102,12 +102,12 @@ class Ticket(NamedTuple):
 
     @property
     def mirror_of(self) -> str | None:
-        """The URL on a mirror whose original is requested in its place."""
+        """The URL on a mirror that this request to the original host replaces; None for other requests."""
         return None if self.tried else self.instead_of
 
     @property
     def dead_link(self) -> str | None:
-        """The dead URL in whose place a copy is requested."""
+        """The dead URL that this request replaces; None for other requests."""
         return self.instead_of if self.tried else None
 
     def put(self, request: Request) -> None:
@@ -115,7 +115,7 @@ class Ticket(NamedTuple):
 
 
 def _kept(request: Request) -> Ticket:
-    """Return the ticket in the meta of a request, valid or not."""
+    """Return the ticket in the meta of a request, valid or not; one without URL if there is none."""
     kept = request.meta.get(KEY)
     if isinstance(kept, dict) and "url" in kept and kept.keys() <= {*Ticket._fields}:
         return Ticket(**kept)
@@ -123,7 +123,7 @@ def _kept(request: Request) -> Ticket:
 
 
 def disown(request: Request) -> None:
-    """Strip a spider's request of what it may have copied from the meta of a changed request."""
+    """Remove from a spider's request what the spider may have copied from the meta of a changed request."""
     ticket, inherited = _kept(request), len(request.meta.get("redirect_urls", ()))
     if ticket.url:
         del request.meta[KEY]
@@ -144,7 +144,7 @@ def is_of_spider(request: Request) -> bool:
 
 
 def note_queued(request: Request) -> None:
-    """Mark a request that enters the queue. Code awaits the response of any other, so it must not be skipped."""
+    """Mark a request that enters the queue. Any other request may be awaited by code, so it is never skipped."""
     if not is_queued(request):
         Ticket(request.url).put(request)
 
@@ -154,7 +154,7 @@ def is_queued(request: Request) -> bool:
 
 
 def is_plain(request: Request) -> bool:
-    """Return whether this is a GET request without a body, so that its URL stands for it."""
+    """Return whether a request is described by its URL alone: a GET request without a body."""
     return request.method == "GET" and not request.body
 
 
@@ -180,12 +180,12 @@ def is_start(request: Request) -> bool:
 
 
 def is_safe(url: str, origin: str) -> bool:
-    """Return whether a detour from `origin` may lead to `url`: not into a private network, unless it begins in one."""
+    """Return whether a detour may lead from `origin` to `url`: only to the web, and never from public to private."""
     return urlsplit(url).scheme in ("http", "https") and (not is_private(url) or is_private(origin))
 
 
 def drop_conditions(request: Request) -> None:
-    """Remove the conditions that Scrapy's HTTP cache set for another URL, which may have the same validator."""
+    """Remove the headers with which Scrapy's HTTP cache asks if a page has changed, since they are of another URL."""
     for name in (b"If-None-Match", b"If-Modified-Since"):
         request.headers.pop(name, None)
 
@@ -193,9 +193,9 @@ def drop_conditions(request: Request) -> None:
 def detour(
     request: Request, url: str, reason: str = "", instead_of: str | None = None, tried: Sequence[str] = ()
 ) -> Request:
-    """Return a copy of a request for another URL, with a ticket if it has a reason. The dupefilter does not filter it.
+    """Return a copy of a request for another URL, with a ticket if `reason` is not empty. No dupefilter stops the copy.
 
-    It has no cookies and, for another scheme or host, no other headers or meta keys that may be secret.
+    The copy has no cookies. For another scheme or host, it also lacks headers and meta keys that may be secret.
     """
     made = request.replace(url=url, cookies=None, dont_filter=True)
     drop_conditions(made)
@@ -211,14 +211,14 @@ def detour(
 
 
 class AdvisedAgainst(IgnoreRequest):
-    """A request is skipped or stopped on advice, so that nothing is sent in its place."""
+    """A request was skipped or stopped on advice, and no other request is sent instead."""
 
 
 class MirrorMiddleware(Component):
     """Skips URLs whose content is held, and redirects dead links to a copy.
 
-    A skipped request is held until a URL returns its content in this run. When the spider is idle, one request is sent
-    for each document that is still missing. When the spider is idle again, the other requests are sent.
+    A skipped request waits until any URL has returned the content in this run. When the spider is idle, one request is
+    sent for each document that is still missing. When the spider is idle again, the other requests are sent.
     """
 
     def __init__(self, neardup: NearDup) -> None:
@@ -226,13 +226,13 @@ class MirrorMiddleware(Component):
         self._mirrors = Mirrors(self.dedup.store, self.config, self.dedup.matcher.reviews, self.dedup.deliveries)
         # The requests that were skipped for a document, with the size of each URL's last response in bytes.
         self._waiting: dict[Signature, list[tuple[Request, int]]] = {}
-        # Documents for which a request was sent after all. Its response may not have had them.
+        # Documents for which a request was sent after all. The response may not have had the document.
         self._tried: WeakSet[Signature] = WeakSet()
         self._is_asking = False
-        # The dead links that led to documents that this run had already.
+        # By document that this run had already: the dead link that led to it.
         self._led: WeakKeyDictionary[Signature, str] = WeakKeyDictionary()
         self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, reasons for skips
-        # The URLs of copies, and of pages with links, since either may come first; the second part is `is_abroad`.
+        # The URLs of copies, and of pages with links. Either may come first. The second part of a key is `is_abroad`.
         self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self.crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
@@ -259,7 +259,7 @@ class MirrorMiddleware(Component):
         return None
 
     async def _advice(self, request: Request, before: list[str]) -> Advice | None:
-        """Return the advice of the first adviser that has any, or of the store; None to send the request."""
+        """Return the advice to follow; None to send the request. `before`: the URLs that redirected to the request."""
         advice = None
         for adviser in self.neardup.advisers:
             with self.neardup.handled(adviser, request.url):
@@ -282,7 +282,7 @@ class MirrorMiddleware(Component):
         raise AdvisedAgainst(f"content is held as {advice.url}")
 
     def _redirect(self, request: Request, url: str) -> Request | None:
-        """Return a request to the original host for a page that is not held; None to send the given request."""
+        """Return a detour to `url`, on the original host; None if the request itself is to be sent."""
         made = detour(request, url, MIRROR, request.url)
         # With REDIRECT_MAX_TIMES = 0, Scrapy silently drops a redirected request, so the page would be missed.
         is_redirectable = self.crawler.settings.getint("REDIRECT_MAX_TIMES") > 0 and "dont_retry" not in request.meta
@@ -326,7 +326,7 @@ class MirrorMiddleware(Component):
         return True
 
     async def _in_place_of(self, request: Request, reason: str) -> Request | None:
-        """Return the request to send in place of one that failed; None without any."""
+        """Return the request to send instead of a failed one; None if there is none. `reason`: for the log."""
         ticket = Ticket.of(request)
         if ticket.mirror_of:
             self._note_gone(ticket.url)
@@ -359,9 +359,10 @@ class MirrorMiddleware(Component):
         return None
 
     def _others(self, url: str, tried: list[str]) -> tuple[float, list[str]]:
-        """Return when a dead URL was last visited, 0 unless this run lacks its held content, and other URLs with that.
+        """Return when a dead URL was last visited, and the other URLs that may have its content.
 
-        Return nothing if this run has the content already. If all copies are to be fetched, one dead link leads to it.
+        The time is 0 if no content is held, or this run has delivered it. In the latter case, there are no other URLs;
+        but without NEARDUP_SKIP_MIRRORS, the first dead link to the content gets them.
         """
         link = self.dedup.store.resolve(url)
         document = link and link.signature
@@ -372,15 +373,15 @@ class MirrorMiddleware(Component):
         return link.seen if link and is_wanted else 0.0, others
 
     def _may_follow(self, request: Request, origin: str) -> bool:
-        """Return whether a redirect is safe and not offsite. Scrapy's own check ignores requests with dont_filter."""
+        """Return whether a detour from `origin` is safe and not offsite. Scrapy does not ask this with dont_filter."""
         offsite, spider = self.crawler.get_downloader_middleware(OffsiteMiddleware), self.crawler.spider
         may_leave = not (offsite and spider) or offsite.should_follow(request, spider)
         return is_safe(request.url, origin) and (may_leave or bool(request.meta.get("allow_offsite")))
 
-    # Held requests
+    # Waiting requests
 
     def _skip(self, request: Request, advice: Advice) -> None:
-        """Count a skipped request. Hold it if its document must still be delivered in this run."""
+        """Count and signal a skipped request. Keep it waiting if its document must still be delivered in this run."""
         self._count_skipped(1, advice.size)
         self.crawler.signals.send_catch_log(request_skipped, request=request)
         if advice.document:
@@ -393,7 +394,7 @@ class MirrorMiddleware(Component):
         self.neardup.count("bytes_saved", size)
 
     def put_back(self) -> None:
-        """Put all requests back into the queue, which may outlive the crawl. The next crawl holds them again."""
+        """Put the waiting requests back into the queue. With JOBDIR, the next crawl decides on them again."""
         for request, size in chain.from_iterable(self._waiting.values()):
             self._queue(request, "")
             if job_dir(self.crawler.settings):  # else it is probably lost with the queue, and so stays skipped
@@ -408,7 +409,7 @@ class MirrorMiddleware(Component):
             raise DontCloseSpider
 
     async def _release(self) -> None:
-        """Send one request for each document that no process has delivered; the second time, send all the others."""
+        """Send a waiting request for each document that no process has delivered. In a later call, send the others."""
         asked = list(self._waiting)
         with self.neardup.handled(self, "skipped requests, which are sent after all"):
             for document in await self.neardup.ask(self._delivered, asked) or ():
@@ -440,17 +441,18 @@ class MirrorMiddleware(Component):
     # Links
 
     def _note_link(self, url: str, *, is_abroad: bool = False) -> None:
-        """Keep fetching a copy with a link to a new page. `is_abroad`: a copy of another host's page, else of its own.
+        """Note that `url` links to a new page. If `url` is a known copy, keep fetching it.
 
-        List pages share an introduction, but not their links. A copy of another host's page is fetched again only for
-        a link to an original without copies. Else whoever copies a page could hide what only that page links to.
+        List pages share an introduction, but not their links. Without `is_abroad`, this is for copies of the same
+        host's pages; with it, for copies of other hosts' pages, if the new page is an original without copies. Else
+        whoever copies a page could hide what only the copied page links to.
         """
         if self._copies.pop((url, is_abroad), None):
             self.neardup.keep_fetching(url)
         self._linking[url, is_abroad] = True
 
     def note_commit(self, claim: Claim, page: str) -> None:
-        """Drop what waited for the document of a claim. Note a copy, or that `page` links to an original."""
+        """Drop the requests that waited for a committed document. Note a copy, or that `page` links to an original."""
         document, url = (claim.match or claim).signature, claim.document.url
         self._waiting.pop(document, None)  # it was delivered
         if claim.is_copy and url:
@@ -465,7 +467,7 @@ class MirrorMiddleware(Component):
     # Rechecks
 
     def _is_doubted(self, request: Request, advice: Advice) -> bool:
-        """Return whether a request is sent against advice: a recheck proved it wrong, or this request is a recheck.
+        """Return whether a request is sent against advice: a recheck proved the advice wrong, or this is a recheck.
 
         The share of rechecks is the larger of NEARDUP_RECHECK and that of the advice; 0 if NEARDUP_RECHECK is 0.
         """
@@ -481,7 +483,7 @@ class MirrorMiddleware(Component):
         return True
 
     def fail(self, ticket: Ticket) -> None:
-        """Note that a recheck returned content that is not held. Its reason causes no more skips in this run."""
+        """Note that a recheck returned content that is not held. What was tested causes no more skips in this run."""
         self.neardup.count("requests/wrongly_skipped")
         if ticket.tested:
             self._failed[ticket.tested] = True

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_TOLD = 50  # fields of a type of items, after which the log names no further ones
+MOST_TOLD = 50  # after so many fields of a type of item, the log names no more
 ITEMS = 20  # items that must be counted before a warning, or copies of one original
 SHARE = 0.05  # a warning follows if more than this share of the documents of a host are copies of one original
 COUNTED = 10_000  # the maximum number of hosts and originals that are counted; those seen longest ago are forgotten
@@ -64,7 +64,7 @@ class Observer:
         ]
 
     def note(self, kind: type, record: Record | None, document: Document | None, claim: Claim | None) -> None:
-        """Count an item of a type, also one without a verdict. Log new roles of its fields, and warn."""
+        """Count an item of the class `kind`, also one without a verdict. Log new roles of its fields, and warn."""
         if record:
             self._tell_roles(kind, record.roles)
             self._missing = {name: by for name, by in self._missing.items() if name not in record.roles}
@@ -86,7 +86,7 @@ class Observer:
             logger.warning("%s", self._without_text("All"))
 
     def _tell_roles(self, kind: type, roles: dict[str, str]) -> None:
-        """Log the fields that no item of this type had so far in these roles."""
+        """Log the fields that are new for this type of item, or new in their role; after `MOST_TOLD`, none."""
         told = self._told.setdefault(kind, set())
         new = {name: role for name, role in roles.items() if (name, role) not in told}
         if new and len(told) < MOST_TOLD:
@@ -207,7 +207,7 @@ class DroppedFeed:
                 logger.error("Dropped items can't be written to NEARDUP_DROPPED: %r", error)
 
     def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
-        """Return the fields as the feed of items would have them, plus the tag; the tag also has the URL."""
+        """Return an item's fields as a feed of the crawl would have them, and the tag, which also has the URL."""
         adapter = ItemAdapter(item)
         row = {
             name: adapter.get_field_meta(name).get("serializer", lambda each: each)(adapter[name]) for name in adapter
@@ -218,7 +218,7 @@ class DroppedFeed:
 def _with_one_feed(crawler: Crawler, uri: str) -> Crawler:
     """Return a copy of a crawler with the feed of dropped items as its only feed.
 
-    It has signals of its own, so that signal handlers for the crawl's feeds do not see this feed.
+    The copy has signals of its own, so that handlers for the crawl's feeds do not see this feed.
     """
     format_ = Path(uri).suffix.removeprefix(".") or "jsonlines"
     feed = {"format": format_, "fields": None, "batch_item_count": 0}  # all fields, one file

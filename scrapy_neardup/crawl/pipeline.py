@@ -2,8 +2,8 @@
 
 A *page* is one response with all that came of it. A pipeline gets an item without its response, and may return another
 object. So `ItemOrigins` notes the response of each item as a spider middleware. As the first pipeline, it puts the item
-with its page into a context variable, which the other pipelines and the handlers of the item's final signal share. An
-item that ends without a signal is lost, which is noticed when its task ends or its context is collected.
+with its page into a context variable. The other pipelines, and the handlers of the item's final signal, read it there.
+An item that ends without a signal is lost. This is noticed when the item's task ends or its context is collected.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _NO_OUTCOME = (
 
 
 class Page:
-    """The outcome of one response, to which it refers only weakly, so that the response is freed."""
+    """One response with all that came of it. The reference to the response is weak, so that Python can free it."""
 
     def __init__(self, response: Response) -> None:
         self.response = ref(response)
@@ -73,12 +73,12 @@ class Page:
         self.ticket = Ticket.of(request)
         self.referer = referer(request)
         self.gives_one = False  # exactly one item, so that the URL of the response is the item's own
-        self.gives_many = False  # several documents, so that the URL is linked to none of them
-        self.is_unheld = False  # had content that is not held, so that its URLs are fetched again
+        self.gives_many = False  # several documents, so that the URL is recorded without a document
+        self.is_unheld = False  # had content that is not held, so that the page's URLs are fetched again
         self.given: dict[Signature, object] = {}  # the documents so far, with what the first item of each says
         # The URL of the response and the URLs that redirected to it, last redirect first.
         self.all_urls = (response.url, *reversed(self.ticket.redirects(request)))
-        self.urls = self.all_urls if is_plain(request) else ()  # which alone describe the request
+        self.urls = self.all_urls if is_plain(request) else ()  # the URLs that alone describe the request
         # A URL that returned a login page, an error page or a temporary redirect may return something else next time.
         is_lasting = all(reason in (301, 308) for reason in self.ticket.redirects(request, "redirect_reasons"))
         self._loose = frozenset(self.urls if response.status >= 300 else () if is_lasting else self.urls[1:])
@@ -88,7 +88,7 @@ class Page:
         return not {document.url, *document.aliases}.isdisjoint(self.all_urls)
 
     def fetch(self, response: Response) -> Fetch:
-        """Return the fetch of the items, without the time."""
+        """Return the fetch of this page's items, with a blank clock."""
         encoding = response.encoding if isinstance(response, TextResponse) else None
         tree, claimed = _tree(response), []
         for link in canonical_links(tree.root) if tree else ():
@@ -98,7 +98,7 @@ class Page:
         return fetch._replace(body=response.body, encoding=encoding)
 
     def adapt(self, claim: Claim) -> None:
-        """Change what a claim is about to record of URLs to what is known of the page by now."""
+        """Adapt the URLs that a claim will record to what is known of this page by now."""
         document = claim.document
         if self.is_unheld:
             document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
@@ -110,7 +110,7 @@ class Page:
 
 
 def _tree(response: Response) -> Tree | None:
-    """Return the tree of a response, which the callback may have parsed; None if it is not HTML."""
+    """Return the parsed tree of a response; None if the response is empty or not HTML."""
     if not isinstance(response, HtmlResponse) or not response.body:
         return None
     html = response.text
@@ -125,18 +125,18 @@ class ItemInHand:
     page: Page | None
     """The page that gave the item; None if it is unknown."""
     outer: ItemInHand | None
-    """The item that a pipeline was processing when that pipeline sent this item."""
+    """The item that a pipeline was processing when it sent this item through the pipelines; None for most items."""
     lost: deque[Claim]
-    """Collects claims without an outcome."""
+    """The claims of items that ended without an outcome. `lose` adds to them."""
     claim: Claim | None = None
-    """The claim that is to be settled."""
+    """The claim that is to be settled; None if there is none."""
     late: Document | None = None
-    """The document that is to be claimed later, since the store did not answer."""
+    """The document that is to be claimed later, if the store did not answer."""
     is_judged: bool = False
     has_ended: bool = False
 
     def take_claim(self) -> Claim | None:
-        """Return the claim, which the caller settles."""
+        """Remove and return the claim, which the caller must settle; None if there is none."""
         claim, self.claim = self.claim, None
         return claim
 
@@ -160,10 +160,10 @@ def _current() -> ItemInHand | None:
 
 
 class ItemOrigins(Component):
-    """Notes the page of each item, and commits or withdraws its claim.
+    """Notes the page of each item, and commits or withdraws the item's claim.
 
     It is the spider middleware nearest to the engine, and the first item pipeline. The first item of a response is held
-    back until the callback yields another one, or ends. So the pipelines know in time whether the URL of the page is
+    back until the callback yields another item, or ends. So the pipelines know in time whether the URL of the page is
     the item's own. Requests pass at once.
     """
 
@@ -228,7 +228,7 @@ class ItemOrigins(Component):
         return taken
 
     def fetch(self, page: Page | None) -> Fetch:
-        """Return the fetch of a page's items; an empty one if the page is unknown."""
+        """Return the fetch of a page's items; an empty one if the page is unknown, or its response is freed."""
         if page is None or (response := page.response()) is None:
             return Fetch()
         if response not in self._fetches:
@@ -285,7 +285,7 @@ class ItemOrigins(Component):
                 adviser.visited(claim)
 
     def fetch_again(self, page: Page | None) -> None:
-        """Note that a page had an item that is not held, so that its URLs are fetched again."""
+        """Note that a page had an item that is not held, so that the page's URLs are fetched again."""
         if page:
             page.is_unheld = True
             self.neardup.keep_fetching(*page.urls)
@@ -339,7 +339,7 @@ class NearDupPipeline(Component):
         return record.document({html: await workers.read(html) for html in record.pages()} if workers.reads else {})
 
     async def _claim(self, document: Document, in_hand: ItemInHand) -> Claim | None:
-        """Claim a document. If it repeats a pending document, wait for the outcome of the pending one."""
+        """Claim a document; None if the store fails. If it repeats a pending document, wait for that one's outcome."""
         if self.neardup.workers.signs:
             await self.neardup.workers.prepare(document)
         try:
@@ -357,7 +357,7 @@ class NearDupPipeline(Component):
     # The verdict in the light of the run and of the page
 
     async def _adjust(self, claim: Claim, page: Page | None) -> None:
-        """Adjust the verdict on an item to the earlier items of the run and of its page.
+        """Change the verdict on an item where earlier items of the run or of the same page require it.
 
         Also count rescued dead links, and wrong skips that a recheck found.
         """
@@ -382,10 +382,10 @@ class NearDupPipeline(Component):
             page.gives_many = page.gives_many or not (is_again and is_same)
 
     async def _adjust_to_run(self, claim: Claim, document: Signature, ticket: Ticket) -> None:
-        """Make the first item of the run that repeats a held document a revisit, and further ones duplicates.
+        """Make a claim a revisit if its item is the first of this run with the content, else a duplicate.
 
-        With another NEARDUP_REVISIT than "keep", only what was fetched in place of an original becomes a revisit. It
-        takes the place of the original if the original's own URL was not the last to return the content.
+        Without NEARDUP_REVISIT = "keep", change only an item that was fetched instead of its original, and only to a
+        revisit. Such an item succeeds the original if the original's own URL was not the last to return the content.
         """
         deliveries, is_by_run = self.dedup.deliveries, self.config.revisit == "keep"
         is_stand_in = ticket.reason == AFTER_ALL or ticket.dead_link is not None
@@ -439,7 +439,7 @@ class NearDupPipeline(Component):
         """Return whether an item repeats an item that is in the feeds already.
 
         With NEARDUP_REVISIT = "keep" only the feed of this run counts. Otherwise the feeds of earlier runs count too,
-        unless the content of the URL has changed.
+        but an item is kept if the content of its URL has changed.
         """
         if self.config.revisit == "keep":
             return verdict.status == "duplicate"

@@ -1,7 +1,7 @@
 """Do slow work of a crawl in worker processes: heavy fingerprints and extractors. Wait for it while the crawl goes on.
 
-A document can kill its worker process. It is then tried once more in another process, and never in the process of the
-crawl. If that process dies too, the item passes without a verdict.
+A document can kill its worker process. The document is then tried once more in another process, and never in the
+process of the crawl. If the other process dies too, the item passes without a verdict.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-STARTS = 10  # failed starts of processes in a row, each of which takes a second, after which no more are tried
+STARTS = 10  # after so many failed starts of processes in a row, of a second each, no more are tried
 
 
 async def pause(seconds: float) -> None:
@@ -49,7 +49,7 @@ async def arrived(future: Future[T]) -> T:
 
 
 class Workers:
-    """Computes heavy fingerprints, and main texts if the extractor is heavy, in `count` (NEARDUP_WORKERS) processes."""
+    """Computes heavy fingerprints in `count` processes (NEARDUP_WORKERS), and main texts if the extractor is heavy."""
 
     def __init__(self, detectors: Iterable[Detector], count: int, extractor: str | Extract = BUILTIN) -> None:
         heavy = list(filter(is_heavy, detectors)) if count else []
@@ -62,11 +62,11 @@ class Workers:
         self._failed: list[ProcessError] = []  # failed starts in a row
 
     async def prepare(self, document: Document) -> None:
-        """Compute the heavy fingerprints of a document, and put them into `document.ready`. Raise ProcessError."""
+        """Compute the heavy fingerprints of a document for `document.ready`. Raise ProcessError if that fails."""
         document.ready.update(await self._in_process(_fingerprints, document, str(document.url)))
 
     async def read(self, html: str) -> PageText:
-        """Return the page that is extracted from HTML. Raise ProcessError."""
+        """Return the page that is extracted from HTML. Raise ProcessError if that fails."""
         return await self._in_process(_page, html, f"a page of {len(html)} characters")
 
     async def _in_process(self, function: Callable[[Any, Any], T], of: Document | str, name: str) -> T:
@@ -86,7 +86,7 @@ class Workers:
         raise ProcessError(f"the worker process died twice on {name}")
 
     def close(self) -> None:
-        """Stop the processes at once. RuntimeError is raised for what is asked for later."""
+        """Stop the processes at once. Later calls of `prepare` and `read` raise RuntimeError."""
         self._processes.stop()
 
 
