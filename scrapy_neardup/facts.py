@@ -1,9 +1,9 @@
-"""Make facts from the values of an item, pack them, and compare those of two records. Pure.
+"""Make facts from the values of an item, pack them, and compare those of two records. All functions are pure.
 
-A fact is a short value that says what the record is: a date, a place, a price, a number. It is the same fact however it
-is written: in any case, with other white space, with zeros at the end. The facts of a record are stored as bytes,
-`SIZE` for each fact, in ascending order: a hash of the field's name with the kind of the fact, and a hash of the value.
-So equal facts are equal bytes.
+A fact is a short value that says what the record is: a date, a place, a price, a number. Letter case, white space and
+zeros at the end do not change a fact. The facts of a record are stored as bytes, in ascending order. Each fact has
+`SIZE` bytes: a hash of the field's name with the kind of the fact, and a hash of the value. So equal facts are equal
+bytes.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ _PAGE_ID = re.compile(
 
 
 class Kind(IntEnum):
-    """The kind of a fact. On its own site, a fact of any kind decides."""
+    """The kind of a fact. Between records of one site, facts of all kinds count."""
 
     CODE = 0
     """A whole number or a code. If it changes at each visit, it is a counter."""
     WORDS = 1
-    """Words or a date. Other sites write it in the same way, so it tells their records apart too."""
+    """Words or a date. Such facts are the same on all sites, so they tell records of other sites apart too."""
     OTHER = 2
     """A decimal number or a sum of money."""
     STRONG = 3
@@ -96,7 +96,7 @@ class Kind(IntEnum):
     FIGURE = 4
     """A number with words, such as "12 Mill Street" or "3 days ago". It may be a counter, or tell records apart."""
     LINK = 5
-    """A link with little of its query. If it changes at each visit, it has a token in it."""
+    """A link with little of its query. If it changes at each visit, it is a counter."""
 
 
 COUNTING = (Kind.CODE, Kind.FIGURE, Kind.LINK)
@@ -114,7 +114,7 @@ class Clock(NamedTuple):
     now: float = 0.0
 
     def shows(self, moment: datetime | float) -> bool:
-        """Return whether a time is that of the crawl. A time without a zone may be local, or in UTC."""
+        """Return whether a time is in the run, give or take a minute. Without a zone, it is read as local and UTC."""
         return bool(self.now) and any(self.since - NEAR <= each <= self.now + AHEAD for each in _seconds(moment))
 
 
@@ -128,7 +128,7 @@ def plain(field: str) -> str:
 
 
 def fact_of(field: str, value: Any, clock: Clock) -> Fact | None:
-    """Return a number, a date or another value of one part as a fact; None for a string and for any other value."""
+    """Return the fact of a single value, such as a number, a date or an enum; None for strings and all other values."""
     if isinstance(value, Enum):
         value = value.value if isinstance(value.value, (str, int)) else value.name
         return string_fact(field, str(value), clock)
@@ -146,7 +146,7 @@ def fact_of(field: str, value: Any, clock: Clock) -> Fact | None:
 
 
 def string_fact(field: str, text: str, clock: Clock) -> Fact:
-    """Return a short string as a fact. The time of the crawl is the same fact at each crawl."""
+    """Return the fact of a short string. A string with the time of the crawl gives the same fact in each crawl."""
     if clock.now and len(text) < LONGEST and (moment := _moment(text.strip())) and clock.shows(moment):
         return _NOW
     written = " ".join((text if text.isascii() else normalize("NFKC", text)).casefold().split())
@@ -158,19 +158,19 @@ def string_fact(field: str, text: str, clock: Clock) -> Fact:
 
 
 def link_fact(link: str) -> Fact:
-    """Return a link as a fact, without its scheme, and of its query and fragment only what names a page."""
+    """Return the fact of a link. Its scheme does not count; of its query and fragment, only what names a page does."""
     return Kind.LINK, hash_text("&".join([_LINK_END.sub("", link), *sorted(_PAGE_ID.findall(link.lower()))]))
 
 
 def list_fact(elements: Collection[Fact]) -> Fact:
-    """Return the facts of several values as one, in which their order does not count."""
+    """Return one fact for several values, given the fact of each. The order of the values does not count."""
     kinds = {kind for kind, _ in elements}
     values = sorted(value for _, value in elements)
     return next(kind for kind in (Kind.WORDS, *Kind) if kind in kinds), hash_text(repr(values))
 
 
 def nested_fact(facts: Mapping[str, Fact]) -> Fact:
-    """Return the facts of a value with fields as one."""
+    """Return one fact for a value with fields, given the fact of each field."""
     return list_fact([(kind, hash_text(f"{name}\0{value}")) for name, (kind, value) in facts.items()])
 
 
@@ -214,7 +214,7 @@ def _kind_by_name(field: str) -> Kind | None:
 
 
 def _moment(text: str) -> datetime | float | None:
-    """Return the time that a text gives, with date and time of day; None if it gives none."""
+    """Return the date and time of day that a text gives, as a datetime or a number; None for any other text."""
     if text.isdecimal() and len(text) in (10, 13):
         return float(text)
     with suppress(ValueError, TypeError, IndexError, OverflowError):
@@ -228,7 +228,7 @@ def _moment(text: str) -> datetime | float | None:
 
 
 def _seconds(moment: datetime | float) -> Iterator[float]:
-    """Yield what a time may be in seconds since the epoch."""
+    """Yield the possible values of a time, in seconds since the epoch."""
     if isinstance(moment, datetime):
         with suppress(OverflowError, OSError, ValueError):
             yield moment.timestamp()
@@ -251,7 +251,7 @@ def name_of(field: str) -> int:
 
 
 def pack(facts: Mapping[str, Fact]) -> bytes:
-    """Return the facts of a record as bytes, given those of each field; b"" without any."""
+    """Return the facts of a record as bytes, given the fact of each field; b"" for no facts."""
     names = sorted(facts, key=lambda name: (facts[name][0] is not Kind.STRONG, name))
     packed = [_packed(name, *facts[name]) for name in names[:MOST]]
     if rest := names[MOST:]:
@@ -264,12 +264,12 @@ def _packed(name: str, kind: Kind, value: int) -> bytes:
 
 
 def names_in(facts: bytes, kinds: Collection[int] = (*Kind,)) -> frozenset[int]:
-    """Return the hashed names of the facts of these kinds."""
+    """Return the hashed names of the packed facts of these kinds."""
     return frozenset(_by_name(facts, kinds))
 
 
 def _by_name(facts: bytes, kinds: Collection[int] = (*Kind,)) -> dict[int, bytes]:
-    """Return the values of the facts of some kinds by name."""
+    """Return the values of the packed facts of these kinds, by hashed name."""
     found: dict[int, bytes] = {}
     for at in range(0, len(facts), SIZE):
         head = int.from_bytes(facts[at : at + 2], "big")
@@ -280,10 +280,9 @@ def _by_name(facts: bytes, kinds: Collection[int] = (*Kind,)) -> dict[int, bytes
 
 
 def agree(new: bytes, held: bytes, counters: Names = (), *, needs_all: bool = False) -> bool:
-    """Return whether two records of one host have the same facts. A counter is left out if both its values can count.
+    """Return whether two records of one host have the same facts, apart from counters (see `counting`).
 
-    If an equal strong fact shows that they are one record, they agree even if the held record has more facts, unless
-    the new one `needs_all` of them.
+    If the strong facts that both have are equal, the held record may have more facts; not so with `needs_all`.
     """
     if new == held:
         return True
@@ -296,7 +295,7 @@ def agree(new: bytes, held: bytes, counters: Names = (), *, needs_all: bool = Fa
 
 
 def counting(a: bytes, b: bytes, counters: Names) -> frozenset[int]:
-    """Return the counters with a value that can count in both records: "3 left" may become "sold out", which can't."""
+    """Return the counters whose values in both records can count. "3 left" can count, "sold out" can't."""
     return names_in(a, COUNTING) & names_in(b, COUNTING) & frozenset(counters) if counters else frozenset()
 
 
@@ -315,7 +314,7 @@ def strong(facts: bytes) -> frozenset[tuple[int, bytes]]:
 
 
 def values_in(names: Names, facts: bytes) -> frozenset[tuple[int, bytes]]:
-    """Return those facts of a record whose hashed names are given, each as its hashed name and its values."""
+    """Return the facts of a record with these hashed names, each as its hashed name and its values."""
     return frozenset((name, values) for name, values in _by_name(facts).items() if name in names)
 
 
@@ -326,11 +325,11 @@ def differing(a: bytes, b: bytes) -> frozenset[int]:
 
 
 def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
-    """Return the hashed names of those facts that tell the records of a family apart: words and dates, then numbers.
+    """Return the hashed names of the facts of a new record by which it tells the records of a family apart.
 
-    The family are records of another site with one text. A new record with this text can only repeat the one with which
-    it agrees in these facts. Numbers may be the site's own, so they are asked only of records that agree in the rest,
-    and not if a strong fact names the new record. Facts that it lacks are left out.
+    A family is of another site, and has one text, also that of the new record. The new record can only repeat a member
+    with which it agrees in these facts. Facts with words come first. Numbers may differ between sites, so they only
+    tell apart members that agree in words, and only if the new record has no strong fact.
     """
     ours, theirs, found = _by_name(new), [_by_name(each) for each in family], set[int]()
     for kinds in TELLING[: 1 if strong(new) else 2]:

@@ -40,7 +40,7 @@ class Row(NamedTuple):
         return self.data[name]
 
     def id(self, id_field: str | None, url_field: str) -> Any:
-        """Return the field `id_field` or, if that is None, the URL or number. Raise FileError for a missing field."""
+        """Return the value of `id_field`; if None, the URL or else the number. Raise FileError for a missing field."""
         return self.data.get(url_field) or self.number if id_field is None else self.field(id_field)
 
 
@@ -49,7 +49,7 @@ def _raise(place: str, why: str) -> None:
 
 
 class Feeds:
-    """Several feeds of one format. Raises FileError if their formats differ, or if a file does not exist."""
+    """Several feeds of one format. Raises FileError for different or unknown formats, or if a file does not exist."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = paths
@@ -92,7 +92,7 @@ class Feeds:
 
 @contextmanager
 def writing_rows(path: str, feeds: Feeds) -> Iterator[Callable[[Row], object]]:
-    """Yield a function that writes rows of `feeds` to a file, unchanged if the formats are equal. Raise FileError."""
+    """Yield a function that writes rows of `feeds` to a file, as they are if the format is equal. Raise FileError."""
     kind = _kind(path)
     if kind in (Parquet, Warc) and kind is not feeds.kind:
         raise FileError(f"{path}: {kind.name} is written only from {kind.name}, but the feeds are {feeds.kind.name}")
@@ -157,8 +157,8 @@ class Feed(ABC):
     def write(self, data: Mapping[str, Any], raw: Any = None) -> None:
         """Write a row: `raw` (see `Row.raw`) if it is given, else `data`."""
 
-    def close(self) -> None:  # noqa: B027 - most formats write nothing behind the last row
-        """Write what belongs behind the last row."""
+    def close(self) -> None:  # noqa: B027 - most formats write nothing after the last row
+        """Write the end of the file, after the last row."""
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of the file. Raise BrokenError for a line of `LARGEST` bytes or more."""
@@ -177,7 +177,7 @@ def _tried(parse: Callable[..., T], *given: Any) -> T | ValueError:
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    r"""Return a value as JSON. No character is escaped except lone surrogates (`\ud800`), which no encoding accepts.
+    r"""Return a value as JSON. Letters of all scripts stay. Lone surrogates (`\ud800`) are escaped.
 
     Values of unknown types are written as their `str`, and NaN and infinite numbers as null.
     """
@@ -263,7 +263,7 @@ class JsonArray(Feed):
 
 
 class Csv(Feed):
-    """A table with column names in its first row. The most frequent of `,;|` and tab there delimits (.tsv: tab)."""
+    """A table with column names in its first row. In .tsv, tab delimits; else the most frequent of `,;|` and tab."""
 
     name, unit = "CSV", "line"
     endings = (".csv", ".tsv")
@@ -384,7 +384,7 @@ _SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[^\n]{0,99}\n")
 
 
 class Warc(Feed):
-    """Records. Those of pages have text. Each is gzipped, or none is. `Row.raw` is the unpacked record."""
+    """Records of a web archive, all gzipped or none. Only pages have text. `Row.raw` is the unpacked record."""
 
     name, unit = "WARC", "record"
     endings, is_packed_whole = (".warc", ".wet"), False
@@ -412,7 +412,7 @@ class Warc(Feed):
         self.file.write(gzip.compress(record, mtime=0) if is_gzipped(self.path) else record)
 
     def _record(self, line: bytes) -> tuple[list[bytes], bytes]:
-        """Return the lines of the head of a record, and its content. Raise ValueError if there is no valid record."""
+        """Return the head of a record, as lines from `line` on, and its content. Raise ValueError if it is invalid."""
         if not _BEGIN.fullmatch(line):
             raise ValueError(f"{line[:20].decode(errors='replace')!r} in place of a record")
         head = [line]
@@ -438,7 +438,7 @@ class Warc(Feed):
         return {"id": fields.get("warc-record-id"), "url": url or None, "date": fields.get("warc-date"), "text": text}
 
     def _html(self, url: str, head: bytes, body: bytes = b"") -> str | None:
-        """Return the HTML of a response, unpacked and decoded as Scrapy does; None if the response is not HTML."""
+        """Return the HTML of a response, decoded as Scrapy does; None without any. Raise ValueError if that fails."""
         from scrapy import Request
         from scrapy.http import Headers, HtmlResponse, Response
         from scrapy.responsetypes import responsetypes

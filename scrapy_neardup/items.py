@@ -1,8 +1,8 @@
-"""Make documents from items: find the role of each field by its value. No I/O.
+"""Make documents from items, without I/O: find the role of each field by its value.
 
-Roles: the item's own URL, the title, texts, *facts* (short values that say what the record is), links (facts, of whose
-query little counts), and ignored fields. A value of `ENOUGH` words or more is a text, because a shorter one could never
-be a near-duplicate. The names of fields matter only where values do not tell: for the title, for short texts, and for
+The roles are: own URL, title, text, *fact* (a short value that says what the record is), link (a fact; little of its
+query counts), and ignored. A value of `ENOUGH` words or more is a text, because a shorter one could never be a
+near-duplicate. The names of fields matter only where values do not tell enough: for the title, for short texts, and for
 the numbers that are the same on all sites, such as an ISBN.
 
 Nested values are read like fields, with dotted names such as `job.location`. A list of one value is read like the
@@ -40,7 +40,7 @@ OF_THE_CRAWL = (
 ALL = "*"  # in NEARDUP_IGNORE_FIELDS: all facts
 ENOUGH = 20  # the words of a text
 SHORT = 50  # the characters of a short text without a usual name, in an item without texts
-WHOLE = 500  # an item with texts of so many characters is not compared by a whole page too
+WHOLE = 500  # characters of other texts, from which on an item's whole page is left out
 LISTED = 4  # words that the strings of a list have on average if they are paragraphs, and not tags
 LEAST = 2  # facts, the title included, of a record without text
 DEEP = 8  # the depth from which nested values are ignored
@@ -63,7 +63,7 @@ _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data)
 
 
 class Fetch(NamedTuple):
-    """The response that items come from, as far as it matters to them."""
+    """What is known of the response that items come from. All of this is empty for a row of a feed."""
 
     urls: tuple[str, ...] = ()
     """The URL that answered, then the URLs that redirected to it, last redirect first. Empty if these URLs alone do not
@@ -86,7 +86,7 @@ class Fetch(NamedTuple):
     """The encoding of the response; None if it is not text."""
 
     def decoded(self, data: bytes) -> str:
-        """Return bytes of an item as text: the body in the encoding of the response, other bytes in their own."""
+        """Decode bytes of an item. The body has the encoding of the response; that of other bytes is detected."""
         encoding = self.encoding if data == self.body else None
         if encoding is None and not data.isascii():  # ASCII may be ISO-2022-JP, which its page declares
             with suppress(UnicodeDecodeError):
@@ -99,7 +99,7 @@ class Record:
     """An item with its fields by role."""
 
     def __init__(self, fields: Iterable[tuple[str, Any]], config: Config, fetch: Fetch | None) -> None:
-        """`fetch` is None for a row of a feed."""
+        """Find the roles of the fields, given as names and values. `fetch` is None for a row of a feed."""
         self.roles: dict[str, str] = {}
         """The role of each field by its name."""
         self.texts: dict[str, list[str]] = {}
@@ -111,7 +111,7 @@ class Record:
         self._fetch = fetch or Fetch()
         self._is_row = fetch is None
         self._values: dict[str, Any] = {}
-        """The values of facts, to show them. Strings among them may be the title or a text."""
+        """The values of facts by name of field, for the label. A string among them may become the title or a text."""
         top = {str(name): value for name, value in fields if name != TAG_FIELD}
         self._take_url(top)
         self._take_title(top)
@@ -127,7 +127,7 @@ class Record:
 
     @classmethod
     def of(cls, item: Any, config: Config, fetch: Fetch | None = None) -> Record | None:
-        """Read an item; None if itemadapter does not know its type. `fetch` is None for a row of a feed."""
+        """Return an item's record; None if itemadapter does not know its type. `fetch` is None for a row of a feed."""
         if type(item) is dict:  # the most frequent type, without an adapter
             return cls(item.items(), config, fetch)
         return cls(ItemAdapter(item).items(), config, fetch) if ItemAdapter.is_item(item) else None
@@ -177,7 +177,7 @@ class Record:
         )
 
     def _is_record(self) -> bool:
-        """Return whether the item says enough without text."""
+        """Return whether the facts are enough for a record without text."""
         is_strong = any(kind is Kind.STRONG for kind, _ in self.facts.values())
         return is_strong or (bool(self.facts) and len(self.facts) + bool(self.title) >= LEAST)
 
@@ -192,7 +192,7 @@ class Record:
         return squeeze(facts or self.title or next(iter(texts), ""))[:LABEL].strip() or "an item"
 
     def _urls(self, *, is_elsewhere: bool) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
-        """Return the URL of the document, its aliases, and those of these URLs that are loose."""
+        """Return the document's URL, aliases and loose URLs. `is_elsewhere`: the own URL is not the fetched page's."""
         own, fetch = self.url, self._fetch
         if not own:
             urls = fetch.urls or ((fetch.place,) if fetch.place else ())
@@ -204,7 +204,7 @@ class Record:
     # The own URL and the title
 
     def _take_url(self, top: dict[str, Any]) -> None:
-        """Find the field with the item's own URL, and remove it from the fields."""
+        """Take the item's own URL from its field in `top`, if there is one, and remove the field."""
         if name := self._url_field(top):
             self.url = self._joined(_only_string(top.pop(name)))
             self.roles.setdefault(name, "own URL")
@@ -236,7 +236,7 @@ class Record:
         return link
 
     def _take_title(self, top: dict[str, Any]) -> None:
-        """Find the field with the title, and remove it from the fields. A field `name` stays, as a fact."""
+        """Take the title from its field in `top`, and remove the field, unless it is `name` or in NEARDUP_FIELDS."""
         for name in _title_fields(tuple(top), self._config.title_field):
             title = next(_strings(top[name], self._fetch), "")
             if title and not _is_link(title):
@@ -248,7 +248,7 @@ class Record:
                 return
 
     def _shorts(self) -> dict[str, str]:
-        """Return the facts that are short strings."""
+        """Return the strings among the values of facts, by name of field."""
         return {path: value for path, value in self._values.items() if path in self.facts and isinstance(value, str)}
 
     def _find_title(self) -> None:
@@ -267,7 +267,7 @@ class Record:
     # The other fields
 
     def _read(self, path: str, value: Any, facts: dict[str, Fact], depth: int = 0) -> None:
-        """Add a value to the texts, or to these facts."""
+        """Add a value to the texts, or to `facts`. Values nested deeper than `DEEP` are left out."""
         if value is None or depth > DEEP:
             return
         if self._is_ignored(path, value):
@@ -316,7 +316,7 @@ class Record:
         self.roles.setdefault(path, "fact")
 
     def _read_list(self, path: str, values: list[Any], facts: dict[str, Fact], depth: int) -> None:
-        """Add a list: a text if it has paragraphs, the value if it has only one, else a fact."""
+        """Add a list: as its only value, as a text if the values are paragraphs, or else as one fact."""
         if len(values) == 1 or path in (self._config.fields or ()):
             for value in values:
                 self._read(path, value, facts, depth + 1)
@@ -330,7 +330,7 @@ class Record:
                 self._values[path] = [self._values[path]]
 
     def _element(self, path: str, value: Any, depth: int) -> Fact | None:
-        """Return a value of a list as one fact; None without any."""
+        """Return one fact for a value of a list; None if the value gives no fact."""
         facts: dict[str, Fact] = {}
         self._read(path, value, facts, depth + 1)
         return facts[path] if facts.keys() == {path} else nested_fact(facts) if facts else None
@@ -338,7 +338,7 @@ class Record:
     # The choice of texts
 
     def _choose_texts(self) -> None:
-        """Leave out whole pages if there is enough other text. Without any text, take a short one."""
+        """Keep the texts of NEARDUP_FIELDS; or all but whole pages beside enough text; or else take a short string."""
         if self._config.fields is not None:
             self.texts = {name: self.texts[name] for name in self._config.fields if name in self.texts}
             return
@@ -355,7 +355,7 @@ class Record:
             self.roles[path] = "ignored"
 
     def _ignore_counts(self) -> None:
-        """Leave out counts of visitors and places in a list, if they stand beside a text."""
+        """Leave out numbers of views, and ranks, if the item has a long text."""
         counts = [path for path, (kind, _) in self.facts.items() if kind is Kind.CODE and plain(path) in _COUNTS]
         if counts and any(_is_long(text) for texts in self.texts.values() for text in texts):
             for path in counts:
@@ -363,7 +363,7 @@ class Record:
                 self.roles[path] = "ignored"
 
     def _short_text(self) -> str | None:
-        """Return the name of the field with a short text: by its usual name, as a sentence, or by its length."""
+        """Return the field with a short text, by its name or else by its value; None if there is none."""
         shorts = self._shorts()
         named = [path for path in shorts if _TEXT.fullmatch(plain(path.rpartition(".")[2]))]
         said = [path for path, text in shorts.items() if _is_sentence(text) or (len(text) >= SHORT and " " in text)]
@@ -383,8 +383,8 @@ def roles_in_words(roles: Mapping[str, str]) -> str:
 def item_document(item: Any, config: Config | None = None, fetch: Fetch | None = None) -> Document | None:
     """Return the document of an item: a dictionary, or anything else that itemadapter knows.
 
-    Return None if it has neither text nor enough facts for a record. `config` is None for the defaults; `fetch` is
-    None for a row of a feed.
+    Return None if the item has neither text nor enough facts for a record. `config` is None for the defaults.
+    `fetch` is None for a row of a feed.
     """
     record = Record.of(item, config or Config(), fetch)
     return record.document() if record else None
@@ -392,7 +392,7 @@ def item_document(item: Any, config: Config | None = None, fetch: Fetch | None =
 
 @lru_cache(maxsize=256)
 def _title_fields(names: tuple[str, ...], named: str) -> list[str]:
-    """Return the names of the fields that may have the title, best first."""
+    """Return the names of the fields that may have the title, best first. `named`: NEARDUP_TITLE_FIELD."""
     by_name = {plain(name): name for name in reversed(names)}
     ending = [each for each in by_name if each.endswith(("title", "headline"))]
     found = [by_name[each] for each in (*_TITLE, *ending) if each in by_name]
@@ -405,12 +405,12 @@ def _is_link(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_ignored(path: str, patterns: tuple[str, ...]) -> bool:
-    """Return whether a field is ignored, also by patterns as for files: `tracking_*`. `ALL` concerns only facts."""
+    """Return whether the name of a field matches a pattern, such as `tracking_*`. The pattern `ALL` matches nothing."""
     return any(fnmatchcase(path, pattern) for pattern in patterns if pattern != ALL)
 
 
 def _is_long(text: str) -> bool:
-    """Return whether a string is a text by its number of words."""
+    """Return whether a string has enough words to be a text."""
     return len(text) >= 2 * ENOUGH - 1 and has_words(text, ENOUGH)
 
 
@@ -425,7 +425,7 @@ def _is_sentence(text: str) -> bool:
 def _is_binary(data: bytes) -> bool:
     """Return whether bytes are something other than text, such as a PDF or an image.
 
-    Follows the MIME Sniffing Standard, sections 5 and 7.1, except that a page may have stray control characters.
+    By the MIME Sniffing Standard, sections 5 and 7.1, but a page may have stray control characters.
     """
     if data.startswith((BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)) or data.lstrip()[:1] == b"<":
         return False
@@ -433,14 +433,14 @@ def _is_binary(data: bytes) -> bool:
 
 
 def _only_string(value: Any) -> str:
-    """Return a string, alone or in a list, without white space around it; "" for any other value."""
+    """Return a string, alone or in a list, without white space around it; "" for a long string or any other value."""
     if isinstance(value, (list, tuple)) and len(value) == 1:
         value = value[0]
     return value.strip() if isinstance(value, str) and len(value) < LONGEST else ""
 
 
 def _strings(value: Any, fetch: Fetch, deep: int = DEEP) -> Iterator[str]:
-    """Yield the non-blank strings of a value: a string, bytes, or a list of these, as item loaders make it."""
+    """Yield the non-blank strings of a value: a string, bytes, or a list of these, nested up to `deep` times."""
     if isinstance(value, bytes):
         value = "" if _is_binary(value) else fetch.decoded(value)
     if isinstance(value, str):

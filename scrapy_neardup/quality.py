@@ -35,7 +35,7 @@ Cluster: TypeAlias = Sequence[Any]
 
 
 class Mode(NamedTuple):
-    """The labels of duplicates (`right`), and the labels of pairs that do not count. All other pairs are different."""
+    """The labels of duplicates (`right`), and of pairs that do not count (`ignored`). All other pairs are different."""
 
     right: frozenset[str]
     ignored: frozenset[str]
@@ -170,7 +170,7 @@ def _naming(name: Any) -> Iterator[None]:
 
 
 def evaluate(labelled: LabelledSet, config: Config, *, verified: bool = True) -> dict[str, Any]:
-    """Compare the verdicts by a configuration with the labels of a set. Return scores and costs by name."""
+    """Compare the verdicts under a configuration with the labels of a set. Return scores and costs by name."""
     result = result_of(labelled.documents(config), config, verified=verified)
     return {
         "detectors": list(map(detector_name, config.detectors)),
@@ -218,7 +218,7 @@ class Fit:
 
 
 def calibrate(labelled: LabelledSet, config: Config, precision: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings with the highest recall that reach a precision on a set, and their results by `evaluate`.
+    """Return the settings with the highest recall that reach a precision on a set, and the result of `evaluate`.
 
     Raise ValueError if no settings reach the precision.
     """

@@ -3,7 +3,7 @@
 A store holds the last visit of each URL, with its document and the document that the URL returned before. So a URL that
 changed in several runs is listed under the last of them. For each document, the last visit before the run shows whether
 the document has moved or is gone. A URL that may return other content at each visit, such as a temporary redirect, is
-left out, unless a list page gave an item with this URL.
+left out; but the own URL of an item from a list page is not.
 
 To keep the page short, what grows with the store is only counted, and lists show only their beginning. Strings from a
 store may be hostile: they enter the HTML only through `text` or `link`.
@@ -51,9 +51,9 @@ class Change(NamedTuple):
     now."""
     url: str
     former_url: str | None = None
-    """The last URL of moved content."""
+    """For moved content: its last URL before."""
     resemblance: float | None = None
-    """The resemblance of changed content to the previous content; None if the previous content is no longer held."""
+    """For changed content: its resemblance to the previous content; None if that is no longer held."""
 
 
 def last_crawl(store: Store, spider: str | None = None) -> Run | None:
@@ -98,7 +98,7 @@ def _changed(store: Store, visit: Visit, before: int) -> Change:
 
 
 def counted(changes: Iterable[Change], kinds: Iterable[str]) -> dict[str, int]:
-    """Return the number of changes of each of these kinds."""
+    """Return the number of changes of each kind in `kinds`."""
     counts = Counter(change.kind for change in changes)
     return {kind: counts[kind] for kind in kinds}
 
@@ -126,15 +126,15 @@ class _Visits:
         self.delivered: set[int] = set()
         """The ids of the documents that any URL returned since the run began."""
         self.kept: set[int] = set()
-        """The ids of delivered documents that the same URL had returned before."""
+        """The ids of the documents that a URL returned in the run, and at its previous visit too."""
         self.earlier: dict[int, Visit] = {}
         """The last visit of each document by this spider before the run, by the id of the document."""
         self.own: set[int] = set()
-        """The ids of the documents that their own URL returned last."""
+        """The ids of the documents that their own URL returned at its last visit."""
         self.new_items: list[_Item] = []
-        """The items of pages with several items that the run added."""
+        """Items of pages with several items: those that the run added."""
         self._items: list[_Item] = []
-        """The items of such pages that earlier runs of this spider added."""
+        """Items of pages with several items: those that earlier runs of this spider added."""
         self._delivered_before: dict[int, float] = {}
         self._run, self._store = run, store
         self._writers = {each.id: each.writer for each in store.runs()}
@@ -173,14 +173,14 @@ class _Visits:
             self.earlier[id] = max(visit, self.earlier.get(id, visit), key=attrgetter("seen"))
 
     def _is_listed(self, document: Signature) -> bool:
-        """Return whether a document belongs to an item that a list page gave, and that has its own URL."""
+        """Return whether a document is that of an item from a list page, and the item has its own URL."""
         own = self._store.resolve(document.url) if document.url else None
         return own is not None and not own.firm and own.signature is document
 
     def moved(self) -> Iterator[Change]:
         """Yield the moved documents, each with the first of its new URLs.
 
-        If the run skipped requests, a former URL that is a copy may be among them. Then nothing is known of a move.
+        If the run skipped requests, documents whose former URL was a copy are left out: it may have been skipped.
         """
         settled = set(self.kept)
         for visit in sorted(self.changed, key=attrgetter("seen")):
@@ -212,7 +212,7 @@ Cluster: TypeAlias = tuple[Signature, Sequence[Visit]]  # an original, and copie
 
 
 class Report:
-    """The content of a report at a time `now`, in seconds since the epoch. `rules` are those that `mirrors` lists."""
+    """The content of a report at a time `now`, in seconds since the epoch. `rules`: as `neardup mirrors` lists them."""
 
     def __init__(self, store: Store, rules: Sequence[Mapping[str, Any]], now: float) -> None:
         self.now, self.documents = now, len(store)
@@ -249,7 +249,7 @@ class Report:
             yield from (original.url or "", *(visit.url for visit in copies))
 
     def page(self, texts: Mapping[str, str]) -> bytes:
-        """Return the page. `texts` has the beginnings of texts by canonical URL."""
+        """Return the report as an HTML page. `texts` has the beginnings of texts by canonical URL."""
         names = ("name", "made", "savings", "changes", "largest", "doubtful", "hosts")
         lists = [_clusters(clusters, self.clusters, texts) for clusters in (self.largest, self.doubtful)]
         parts = (text(self.name), _moment(self.now), _savings(self), _changes(self), *lists, _rules(self.hosts))
@@ -272,14 +272,14 @@ def _rank(row: tuple[Mapping[str, Any], int]) -> tuple[Any, ...]:
 
 
 def text(value: object) -> str:
-    """Return a value as HTML, cut to `LONGEST` characters. Invisible and text-turning characters become escapes."""
+    """Return a value as HTML, cut to `LONGEST` characters. Characters that are not printable become escapes."""
     signs = str(value)
     signs = signs[:LONGEST] + "…" * (len(signs) > LONGEST)
     return escape("".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in signs))
 
 
 def link(url: str) -> str:
-    """Return a URL without its login as HTML: a link if it is a web address, else text. A URL with a label is text."""
+    """Return a URL without its login as HTML. A web address becomes a link. A URL with a label is text."""
     url, href = _LOGIN.sub(r"\1", url), ""
     if len(url) <= LONGEST_LINK and " " not in url:
         with suppress(ValueError):  # a broken IPv6 address, or a surrogate

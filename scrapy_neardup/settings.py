@@ -79,11 +79,11 @@ class ConfigError(ValueError):
 
 
 Check = Callable[[Any], Any]
-"""Converts a setting from the user's form to the internal form. Raises ValueError with the allowed values."""
+"""Converts a setting from what the user writes to what `Config` holds. Raises ValueError with the allowed values."""
 
 
 def checking(allowed: str, fits: Callable[[Any], object], read: Check = lambda value: value) -> Check:
-    """Return a check that converts a value by `read`, and refuses it if `read` fails or the result does not fit."""
+    """Return a check that converts a value by `read`. If that fails, or does not fit, it raises ValueError(allowed)."""
 
     def check(value: Any) -> Any:
         with suppress(ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -268,7 +268,7 @@ class Config:
 
     @classmethod
     def from_keywords(cls, given: Mapping[str, Any]) -> Config:
-        """Return settings from keywords in lower case, without the prefix NEARDUP_. Raise ConfigError."""
+        """Return settings from keywords in lower case, without the prefix NEARDUP_. Raise ConfigError for a bad one."""
         known = [setting.name for setting in fields(cls)]
         for name in given:
             if name not in known:

@@ -101,7 +101,7 @@ class Command(ScrapyCommand):
         sys.exit(_refused("", f"there is no verb {verb!r}; {(meant or [f'see {PROGRAM} --help'])[0]}"))
 
     def parser(self, verb: str) -> VerbParser:
-        """Return the parser of a verb. It accepts the verb's own options, Scrapy's global ones, --json and --store."""
+        """Return the parser of a verb. It accepts the verb's options, Scrapy's global ones, --json, mostly --store."""
         from .options import add_store
 
         add, _ = _functions(verb)
@@ -192,7 +192,7 @@ def answer(opts: argparse.Namespace, result: object, lines: Iterable[str] = (), 
 
 
 def fields(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each name and value. The contents of a value that is a mapping or list are indented below."""
+    """Yield a line for each name and value. A mapping or list follows its name in indented lines."""
     for name, value in result.items():
         if isinstance(value, (Mapping, list)):
             yield name

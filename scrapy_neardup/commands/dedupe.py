@@ -112,10 +112,10 @@ class Job:
     dropped: int = 0
     nowhere: int = 0  # rows with facts, but without a URL that has a host
     ids: dict[int, Any] = field(default_factory=dict)
-    """Row ids of kept rows, by the id of the document. New documents are left out unless the report needs them."""
+    """Row ids of kept rows, by the id of the document. Those of new documents are here only for the report."""
 
     def take(self, rows: Sequence[Row], made: Signed) -> None:
-        """Decide on a batch of rows."""
+        """Decide on a batch of rows, given their documents and records. Write the kept rows and the report."""
         documents, records = made
         claims = iter(self.dedup.decide([*filter(None, documents)], records))
         for row, document in zip(rows, documents, strict=True):
@@ -167,7 +167,7 @@ class Job:
         """Return whether a row that repeats a held document is dropped.
 
         With NEARDUP_REVISIT = "keep", a revisit is dropped only if an earlier row of these feeds has the document.
-        Otherwise, a revisit is dropped unless its URL last returned another document, as in a crawl.
+        Otherwise, as in a crawl, a revisit is kept only if its URL last returned another document.
         """
         if claim.verdict.status != "revisit":
             return True

@@ -73,7 +73,7 @@ def run_doctor(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _needs(extra: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each package that this one or an extra needs, and its version. If that does not fit, add the needed one."""
+    """Yield each package that this package, or an extra of it, needs, with its version and what is wrong with that."""
     for wanted in map(Requirement, requires(US) or ()):
         if wanted.marker.evaluate({"extra": extra}) if wanted.marker and extra else not (wanted.marker or extra):
             try:
@@ -110,7 +110,7 @@ def on_settings(settings: BaseSettings, config: Config) -> list[Remark]:
 
 
 def _on_components(settings: BaseSettings) -> Iterator[Remark]:
-    """Yield remarks on components of this package that are missing."""
+    """Yield remarks on components of this package that the settings do not enable."""
     if _place(settings, "ADDONS", ADDON) is not None:
         return
     lost = {part: what for part, what in PARTS.items() if _place(settings, *part) is None}
@@ -144,7 +144,7 @@ def _on_others(settings: BaseSettings) -> Iterator[Remark]:
 
 
 def _on_ours(config: Config) -> Iterator[Remark]:
-    """Yield remarks on settings of the plugin that contradict each other."""
+    """Yield remarks on settings of the plugin that contradict each other, or that turn it off."""
     if not config.enabled:
         yield Remark("warning", "NEARDUP_ENABLED = False: the plugin is off", "remove the setting to enable the plugin")
     if config.action == "tag" and config.skip_mirrors:

@@ -126,7 +126,7 @@ def _item_line(item: Mapping[str, Any]) -> str:
 
 
 def _explain_rule(mirrors: Mirrors, url: str, *, has_others: bool) -> dict[str, Any]:
-    """Explain the advice on a URL that was never fetched. Raise StoreError if nothing is known of the URL."""
+    """Explain the advice on a URL that was never fetched. Raise StoreError if there is none, and no `has_others`."""
     if advice := mirrors.advise(url):
         rule = described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"}
         status = f"never fetched: its host mirrors another host (advice: {advice.action})"
@@ -223,7 +223,7 @@ def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
 def _compared(
     dedup: Deduplicator, first: Signature, second: Signature, document: Document
 ) -> tuple[dict[str, Any], list[Point]]:
-    """Compare two signatures, of which `document` has the second. Return the measures and the points."""
+    """Compare two signatures. `document` is that of the second. Return the measures and the points."""
     found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
     proposed_by = list(dict.fromkeys(name for name, each in dedup.store.find(second) if each.says_the_same(first)))
     points = [*rule_points(found, rule, proposed_by, same_url=first.url == second.url)]
@@ -256,7 +256,7 @@ def _sentence(status: str, points: list[Point]) -> str:
 
 
 def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_url: bool) -> Iterator[Point]:
-    """Yield the checks of the rule on two documents. `proposed_by`: the detectors that find one for the other."""
+    """Yield the points of the rule on two documents. `proposed_by`: the detectors that proposed the pair."""
     least, words = max(rule.min_tokens, 1), plural(found.tokens, "word")
     if found.tokens >= least:
         yield from _limits(rule, found, found.tokens)
@@ -272,7 +272,7 @@ def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_u
 
 
 def _limits(rule: Rule, found: Comparison | Evidence, tokens: int, *, repeated: bool = False) -> Iterator[Point]:
-    """Yield the points on resemblance and length. `tokens`: the number of tokens of the shorter text."""
+    """Yield the points on resemblance and length. `tokens`: the shorter text's. `repeated`: there are other copies."""
     if tokens:  # a record without text needs no resemblance
         needed = rule.required_resemblance(tokens, repeated=repeated)
         yield _point("resemblance {:g}, needed {:g}", found.resemblance, ge, needed)

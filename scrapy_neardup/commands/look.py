@@ -167,14 +167,14 @@ def run_mirrors(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def listed(hosts: Hosts, mirror_hosts: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Describe the rules of the settings, then the pairs of hosts in the store, by descending confidence."""
+    """Return the pairs of NEARDUP_MIRROR_HOSTS, then those in the store by descending confidence, as dictionaries."""
     by_hand = {"in_force": True, "known_by": "NEARDUP_MIRROR_HOSTS"}
     rules = [{"mirror": mirror, "original": original, **by_hand} for mirror, original in mirror_hosts.items()]
     return [*rules, *map(described, hosts.relations())]
 
 
 def described(relation: Relation) -> dict[str, Any]:
-    """Describe a pair of hosts, with its counts and confidence."""
+    """Return a pair of hosts, its counts and its confidence as a dictionary."""
     side = relation.original() or 0  # the place of the original among the two hosts; in a tie, the first
     return {
         "mirror": relation.name(1 - side),

@@ -98,7 +98,7 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings, *, exists: bool
 
 
 def held(config: Config) -> closing[Store]:
-    """Open a store for reading, whatever detectors made it."""
+    """Open a store for reading, without detectors. It closes at the end of a `with` block."""
     return closing(open_store(config.store, (), namespace=config.namespace, run=None))
 
 
@@ -134,7 +134,7 @@ def documents_of(feeds: Sequence[str], config: Config) -> Iterator[tuple[str, Do
 
 
 def add_feeds(parser: argparse.ArgumentParser) -> None:
-    """Add the feeds, and the options of `add_fields`."""
+    """Add the argument for the feeds, and the options of `add_fields`."""
     kinds = ".jsonl, .json (an array), .csv, .tsv, .parquet, .warc or .wet, each also gzipped (.gz)"
     text = f"feeds of one format: {kinds}; or - for JSON lines from standard input"
     parser.add_argument("feeds", nargs="+", metavar="IN", help=text)
@@ -150,14 +150,14 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
 
 
 def with_fields(config: Config, opts: argparse.Namespace, kind: type[Feed] | None = None) -> Config:
-    """Return the configuration with the fields that the options name. Other fields are those of the feed format."""
+    """Return the configuration with the fields that the options name. Other fields are those of the format `kind`."""
     chosen = {"fields": opts.text_field and (opts.text_field,), "url_field": opts.url_field}
     changes: dict[str, Any] = {name: value for name, value in chosen.items() if value}
     return replace(config, **{**(kind.settings if kind else {}), **changes}).ignoring(opts.id_field)
 
 
 def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:
-    """Raise FileError if an option names a field that no row has. `located`: the number of documents with a URL."""
+    """Raise FileError if an option names a field that is empty in all rows. `located`: documents with a URL."""
     if opts.text_field and rows and not documents:
         raise FileError(f"--text-field {opts.text_field}: no row has text in it")
     if opts.url_field and documents and not located:
@@ -175,7 +175,7 @@ class BadRows:
             tqdm.write(shown(f"{place}: {why}"), file=sys.stderr)
 
     def answer(self, opts: argparse.Namespace, outcome: Mapping[str, Any], said: str) -> int:
-        """Print the outcome and the number of unreadable rows. Return the exit code: 1 if there are any."""
+        """Print the outcome and the number of unreadable rows. Return the exit code: 1 if rows were unreadable."""
         said += f", {plural(self.count, 'unreadable row')} left out" if self.count else ""
         answer(opts, {**outcome, "bad_rows": self.count}, said=said)
         return int(self.count > 0)
