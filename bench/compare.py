@@ -36,7 +36,7 @@ CUTS: dict[str, dict[str, Any]] = {"English": {}, "Chinese": {"analyzer": "char"
 """The options by which gaoya splits texts into shingles."""
 FORM = 10  # pages of one form
 Contestant = tuple[str, Callable[[Iterable[str]], Iterable["int | None"]]]
-"""The package that it needs, and the function that returns its verdicts."""
+"""The name of the needed package, and the function that yields the verdicts."""
 Found = list["int | None"]
 """For each text, the number of the earlier text that it repeats."""
 
@@ -131,7 +131,7 @@ def versioned(name: str, package: str) -> str:
 
 
 def row(made: Sequence[Case], found: Found, seconds: float) -> list[str]:
-    """Return the share found of each kind, the shares wrongly found of the others, and texts per second of CPU time."""
+    """Return the shares of found copies by kind, of originals and forms wrongly found, and texts per CPU second."""
     total = Counter(case.kind for case in made)
     pairs = [(case, of) for case, of in zip(made, found, strict=True) if of is not None]
     right = Counter(case.kind for case, of in pairs if of == case.original)

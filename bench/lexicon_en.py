@@ -59,7 +59,7 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def passages(texts: Iterator[str]) -> Iterator[set[str]]:
-    """Yield the distinct tokens of each run of `PASSAGE` tokens. A run may cross the texts of a source."""
+    """Yield the distinct tokens of each run of `PASSAGE` tokens. A run may go on into the next text."""
     tokens = (token for text in texts for token in tokenize(text))
     while passage := set(islice(tokens, PASSAGE)):
         yield passage

@@ -63,7 +63,7 @@ def seconds(pattern: re.Pattern[Any], whole: bool, text: Any) -> float:
 
 
 def worst(pattern: re.Pattern[Any], size: int) -> tuple[float, str]:
-    """Return the first text on which a pattern is too slow, after its factor of time for four times the size."""
+    """Return the first text on which a pattern is too slow, after how much longer four times the text takes."""
     for short, long in texts(size):
         given = (short, long) if isinstance(pattern.pattern, str) else (short.encode(), long.encode())
         for whole in (False, True):

@@ -123,7 +123,7 @@ def insert(dedup: Deduplicator, signatures: list[Signature]) -> Result:
 
 
 def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> Times:
-    """Return the microseconds of each call: by the clock, and of CPU time of this thread."""
+    """Return the microseconds that each call takes by the clock, and in CPU time of this thread."""
     times = []
     for argument in arguments:
         start, work = time.perf_counter_ns(), time.thread_time_ns()
@@ -134,7 +134,7 @@ def timed(call: Callable[[Any], object], arguments: Iterable[Any]) -> Times:
 
 
 def summary(times: Times) -> Summary:
-    """Return median and p99 by the clock, then of CPU time. Each is the median of the rounds."""
+    """Return the median and p99 by the clock, then those of CPU time. Each figure is the median of the rounds."""
     rounds = np.array_split(np.array(times), ROUNDS)
     values = [np.percentile(part, (50, 99), axis=0).T.ravel() for part in rounds]
     return tuple(np.median(values, axis=0).tolist())
@@ -184,7 +184,7 @@ def step(name: str, folder: Path, given: int, inserts: int) -> None:
 
 
 def measured(given: int, inserts: int) -> Result:
-    """Run the steps, and return what they measured."""
+    """Build a store of `given` documents, measure it with `inserts` new ones, and return the figures."""
     result: Result = {}
     with tempfile.TemporaryDirectory() as folder:
         for each in ("build", "measure"):

@@ -1,7 +1,7 @@
 """Make up documents for bench/store.py and bench/server.py, and write them to a store.
 
-Fingerprints and sketches are random, but the same for a label. Documents repeat one another in clusters, whose sizes
-follow Zipf's law, and come in mixed order. One cluster has 150,000 documents, at most 15 % of all. Every
+Fingerprints and sketches are random, but depend on the label alone. Documents repeat one another in clusters, whose
+sizes follow Zipf's law, and come in mixed order. One cluster has 150,000 documents, at most 15 % of all. Every
 60th held document is of one form: such documents do not repeat one another, but they share three super-shingles, and
 their SimHashes are near.
 """
@@ -87,7 +87,7 @@ def url(number: int) -> str:
 
 
 def signature(label: int, place: int, changed: int = 0) -> Signature:
-    """Return the signature of a document or, for `changed`, a near-copy with so many eighths of another sketch."""
+    """Return the signature of a document. Of its sketch, `changed` eighths are those of another document."""
     keys, simhash, layout, codes, figures = (column[0] for column in Prints.make(np.array([label], np.uint64)))
     if changed:
         other = Prints.make(np.array([label + NEW], np.uint64))

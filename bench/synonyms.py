@@ -39,7 +39,7 @@ def wordnet(folder: Path) -> list[frozenset[str]]:
 
 
 def cedict(path: Path) -> list[frozenset[str]]:
-    """Return the groups of simplified Chinese words that have a gloss in common, word for word."""
+    """Return the groups of simplified Chinese words that have one and the same English gloss."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for line in gzip.decompress(path.read_bytes()).decode().splitlines():
         if entry := ENTRY.fullmatch(line):

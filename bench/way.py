@@ -60,7 +60,7 @@ class Trace:
 
 
 class Articles(scrapy.Spider):
-    """Requests one page after another, and notes where the way of each begins and ends."""
+    """Requests one page after another, and ends a way in the trace after each item and request."""
 
     name = "articles"
 

@@ -51,7 +51,7 @@ class Archive(Adviser):
         return o
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
-        """Return the request for the archived copy of `dead` that is nearest to the time `seen`, or None.
+        """Return the request for the archived copy of `dead` that is nearest to the time `seen`; None if there is none.
 
         The header Accept-Datetime is that of RFC 7089, section 2.1.1. A URL with a user name is not sent to an archive,
         and a URL in a private network is not sent to a public archive.

@@ -1,7 +1,7 @@
 """Stop where only known content comes: the whole crawl, one of its listings, or a directory that is a trap.
 
-An item is *seen* if it is a revisit or a duplicate, unless its URL last returned another document. A skipped request
-counts as seen.
+An item is *seen* if it is a revisit or a duplicate. It is not seen if its URL last returned another document. A skipped
+request counts as seen.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Traps(Adviser):
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._copies: LocalCache[tuple[str, int], set[str]] = LocalCache(MOST)
-        """URLs by directory and document."""
+        """The URLs that gave a copy, by their directory and the original."""
         self._closed: LocalCache[str, bool] = LocalCache(MOST)
 
     @classmethod
@@ -157,7 +157,7 @@ class Traps(Adviser):
 
 
 def _url(request: Request) -> str:
-    """Return the canonical URL of a request; for a detour, of the request that it replaces."""
+    """Return the canonical URL of a request; for a detour, that of the replaced request."""
     return canonical_url(Ticket.of(request).instead_of or request.url)
 
 

@@ -54,7 +54,7 @@ class Variation(NamedTuple):
 
 
 def variation(url: str, names: str) -> Variation | None:
-    """Return a URL as a member of the class without some parameters; None if the URL can't be in a class."""
+    """Return a URL as a member of the class without the parameters `names`; None if the URL can't be in a class."""
     plain = url_query_cleaner(canonical_url(url), names.split("&"), remove=True, unique=False, keep_fragments=True)
     kept, parts = sorted(item.partition("=")[0] for item in _items(plain)), parts_of(plain)
     left_out = frozenset(_SESSION.sub("=*", item) for item in _items(url) - _items(plain))
@@ -82,7 +82,7 @@ class Rule:
 
     names: str  # in alphabetical order, with `&` between them
     same: dict[str, list[str]] = field(default_factory=dict)
-    """The places of the URLs of a class that returned one document, by the URL of that document."""
+    """The evidence: by the own URL of a document, the places of the URLs of one class that returned the document."""
     needed: int = ENOUGH
     confirmed: float = 0.0
 
@@ -138,7 +138,7 @@ class Variants(Adviser):
         return await self._neardup.ask(self.advice, request.url) if is_asked else None
 
     def advice(self, url: str) -> Advice | None:
-        """Return the advice on a URL that was never fetched; None to fetch it."""
+        """Return the advice to skip a URL; None to fetch the URL, as always if it was fetched before."""
         since = time.time() - self._neardup.config.mirror_ttl
         rules = [rule for rule in self.rules.get(site(url), ()) if rule.in_force and rule.confirmed >= since]
         for rule in rules if rules and not self._dedup.store.resolve(url) else ():
@@ -149,7 +149,7 @@ class Variants(Adviser):
         return None
 
     def _last_of_class(self, url: str, rule: Rule) -> Visit | None:
-        """Return the last visit to the class, else to its plain URL; None if there is none or its text was short."""
+        """Return the last visit to a URL's class, or else to the plain URL; None if there is none, or no long text."""
         here = variation(url, rule.names)
         own, seen = self._last.get(f"{here.plain} {rule.names}", (here.plain, 0.0)) if here else ("", 0.0)
         visit = self._dedup.store.resolve(own)
@@ -157,7 +157,7 @@ class Variants(Adviser):
         return replace(visit, seen=max(seen, visit.seen)) if visit and is_long else None
 
     def _stands_for(self, url: str, rule: Rule, held: Signature) -> bool:
-        """Return whether a URL may be skipped for a document of its class."""
+        """Return whether a URL may be skipped, since by the rule it returns the document `held`."""
         here, there = variation(url, rule.names), variation(held.url or "", rule.names)
         # A part that only the held URL has may matter: so no plain URL is skipped, and no language for another one.
         if not (here and there and there.plain == here.plain and there.parts <= here.parts):
@@ -183,7 +183,7 @@ class Variants(Adviser):
                 self.rules[site(url)] = [*rules[1 - RULES :], Rule(names)]
 
     def _learn(self, url: str, rule: Rule, claim: Claim) -> None:
-        """Compare the document that a URL returned with the last one of its class."""
+        """Confirm the rule if a URL returned the last document of its class. End the rule if it returned another."""
         was_in_force, document = rule.in_force, (claim.match or claim).signature
         visit = self._last_of_class(url, rule) if claim.signature.sketch.tokens >= SHORT else None
         if visit and visit.signature is document:

@@ -11,7 +11,7 @@ V = TypeVar("V", bound="Iterable[Any]")
 
 
 class InvertedIndex(ABC, Generic[V, T]):
-    """Finds documents by features. Base of the indexes in this package."""
+    """Finds documents by features. The indexes in this package are based on this class."""
 
     def __init__(self) -> None:
         self._next = 0

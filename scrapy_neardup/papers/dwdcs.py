@@ -110,7 +110,7 @@ def builtin() -> Concepts:
 
 
 def read_groups(path: str | os.PathLike[str]) -> list[frozenset[str]]:
-    """Return the groups of synonyms in a file. A group is a line of words between tabs; `# ` begins a comment line.
+    """Return the groups of synonyms in a file. A group is a line of words, separated by tabs; `# ` begins a comment.
 
     Raise OSError for an unreadable file, and ValueError for a file that is not text in UTF-8 or has no group.
     """
@@ -193,7 +193,7 @@ def _reachable(graph: Graph, node: str) -> set[str]:
 
 
 def key_nodes(graph: Graph, counts: Mapping[str, int]) -> list[str]:
-    """Return the key concepts of a connected graph, those first whose removal lengthens the mean path most.
+    """Return the key concepts of a connected graph. First comes the one whose removal lengthens the mean path most.
 
     Only the `CANDIDATES` nodes with the most neighbours are tried. In a tie, the order is: most neighbours, then most
     occurrences in the text (`counts`), then name. Section 3.3.
@@ -306,7 +306,7 @@ class ConceptIndex(InvertedIndex[Vector, T]):
         return unpack(fingerprints)
 
     def sought(self, decoded: Vector) -> Iterator[int]:
-        """Yield the rarest concepts.
+        """Yield the concepts, the rarest first, as long as a document that has none of them so far can be similar.
 
         The paper, in step 3, looks up the first n dimensions by rank. If a document has none of the concepts that were
         yielded, its cosine is at most the length of the rest of the vector, divided by the length of the whole vector.

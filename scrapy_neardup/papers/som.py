@@ -85,7 +85,7 @@ def frequency_weights(found: Occurrences) -> Floats:
 def term_weights(found: Occurrences) -> Floats:
     """Return the weight of each entry, ½ CW + ½ SW; shape (entries,). Equation 1.
 
-    SW is the number of occurrences, of which those in the title have the weight α. Equations 3 and 4.
+    SW is the number of occurrences; one in the title counts α times. Equations 3 and 4.
     """
     return frequency_weights(found) / 2 + (TITLE_WEIGHT * found.in_title + found.in_text) / 2
 
@@ -169,7 +169,7 @@ def rough_classes(vectors: Floats) -> Integers:
 
 
 def som_clusters(documents: Iterable[tuple[Any, Document]]) -> list[list[Any]]:
-    """Return the clusters of two or more documents with ids, as lists of ids in the order of arrival.
+    """Cluster documents, each given with its id. Return the ids of each cluster of two or more, in order of arrival.
 
     The classes for the selection of terms come from a first rough clustering. Documents without text are in no cluster.
     Raise ModuleNotFoundError if MiniSom is not installed.

@@ -5,7 +5,7 @@
 3. `Job` pairs documents that share something; `Worker.compare` keeps the pairs that may be copies or siblings.
 4. `Job` joins the pairs to connected components. If two pages of a site are a pair, all pages of the site are joined.
 5. `Worker.decide` lets a `Deduplicator` decide on the rows of each component in order. A component has all that its
-   verdicts depend on, so they are those of one `dedupe` of all rows, however Spark distributes the work.
+   verdicts depend on. So the verdicts are those of one `dedupe` of all rows, however Spark distributes the work.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ FIELDS = (
 
 
 def dedupe(rows: DataFrame, *, id_field: str | None = None, order: str | None = None, **settings: Any) -> DataFrame:
-    """Return the rows with a further column `neardup`: the verdict on the row, or null for a row that has neither text
-    nor enough facts for a record.
+    """Return the rows with a further column `neardup`: the verdict on the row, or null for a row without a document.
 
     `id_field`: the column with the ids of rows. Without it, the id of a row is its URL or number. `order`: a column of
     unique integers, none below 0, by which rows are sorted. Without it, rows keep their order, which must be the same

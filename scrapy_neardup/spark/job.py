@@ -128,8 +128,8 @@ class Job(ExitStack):
         return frame.persist()
 
     def _pairs(self) -> DataFrame:
-        """Return pairs that connect all documents that may repeat each other. Of those with equal texts, only the first
-        is compared with others."""
+        """Return pairs that connect all documents that may repeat each other. Of documents with
+        equal texts, only the first is compared with others."""
         copies = stars(self.records, "exact")
         heads = self.records.join(copies.select(F.col("b").alias(NUMBER)), NUMBER, "left_anti")
         pairs = previous(heads.select(NUMBER, F.explode("keys").alias("value")), self._most)
@@ -237,7 +237,7 @@ class Worker:
                 yield pair.a, pair.b, pair.site_a if pair.site_a == pair.site_b and not same_page else None
 
     def decide(self, rows: Iterable[Any]) -> Iterator[tuple[int, str]]:
-        """Yield the columns `DUPLICATES`. Rows must be sorted by component, and within it by number."""
+        """Yield the columns `DUPLICATES` of rows that repeat earlier ones. Sort `rows` by component and number."""
         signer = RowSigner(self.config, build_detectors(self.config))
         config = replace(self.config, store=None, learn_hosts=False)
         for _, members in groupby(rows, itemgetter("component")):
@@ -263,7 +263,7 @@ class Worker:
                 yield [(row, d, next(records)) for row, d in zip(batch, documents, strict=True) if d]
 
     def _shared(self, document: Document, record: bytes) -> tuple[Any, ...]:
-        """Return the columns `RECORDS` that come after the number."""
+        """Return the values of a document for the columns `RECORDS`, without the number."""
         made, url, site = Decoded(record), document.url, home(document.url or "")
         head, exact, keys, simhash = made.head, made.head.identity, set[int](), None
         if head.tokens >= (1 if self.config.short_text == "exact" else max(self.config.min_tokens, 1)):
@@ -277,7 +277,7 @@ class Worker:
 
 
 def _read(row: Any) -> Row:
-    """Return a numbered row as a row of a feed."""
+    """Return a numbered row as a row of a feed. Raise FileError if it can't be read."""
     number, data = row["number"], row["row"]
     if not isinstance(data, (bytes, bytearray)):
         columns = data.asDict(recursive=True).items()  # with bytes or bytearrays, depending on Spark's version
