@@ -69,7 +69,7 @@ def joined(words: Sequence[str], like: str) -> str:
 
 
 def edited(text: str, kind: str, other: str, source: random.Random) -> str:
-    """Return a copy of a kind. Its new words are from another text."""
+    """Return a copy of a text, changed as `kind` says. New words are from the text `other`."""
     words, share = split(text), int(kind.split(" %")[0].split()[-1]) / 100
     others = split(other)
     if kind.endswith("changed"):

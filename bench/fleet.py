@@ -105,7 +105,7 @@ def ended(process: subprocess.Popen[Any]) -> Iterator[subprocess.Popen[Any]]:
 
 
 def judged(results: list[dict[str, Any]], labels: set[int]) -> dict[str, int]:
-    """Return the numbers of kept pages, of twins and of lost articles."""
+    """Return the figures `kept`, `twins`, `by two` and `lost`, as the module describes them."""
     kept = [Counter(map(label_of, result["kept"])) for result in results]
     in_all, by = sum(kept, Counter()), Counter(label for counts in kept for label in counts)
     return {

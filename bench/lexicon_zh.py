@@ -18,7 +18,7 @@ BAND = (0.55, 0.65)
 
 
 def chinese() -> Lexicon:
-    """Return the lexicon of the table's terms in the band, without single characters."""
+    """Return the lexicon of jieba's terms with an IDF in the band, without single characters."""
     lines = map(str.split, path_of("analyse/idf.txt").read_text("utf-8").splitlines())
     idfs = {term: float(idf) for term, idf in lines}
     low, high = (edge * max(idfs.values()) for edge in BAND)  # the highest is that of a word in one document

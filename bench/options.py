@@ -13,7 +13,7 @@ def positive(value: str) -> int:
 
 
 def some_of(value: str, allowed: frozenset[str]) -> list[str]:
-    """Return the names in a list with commas."""
+    """Return the names in a comma-separated list of allowed names."""
     names = value.split(",")
     if unknown := [name for name in names if name not in allowed]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not allowed; allowed are {', '.join(sorted(allowed))}")

@@ -67,7 +67,7 @@ def fastsketchlsh(texts: Iterable[str], bands: int = 32) -> Iterator[int | None]
 def gaoya(
     texts: Iterable[str], threshold: float = 0.5, analyzer: str = "word", ngram: tuple[int, int] = (3, 3)
 ) -> Iterator[int | None]:
-    """Give the package whole texts, since it makes the shingles itself. It compares the minima of the found texts."""
+    """Give the package whole texts, since it makes the shingles itself, and compares the minima of the found texts."""
     package: Any = import_module("gaoya.minhash")
     index = package.MinHashStringIndex(
         hash_size=64, jaccard_threshold=threshold, num_bands=32, band_size=4, num_hashes=128, analyzer=analyzer,

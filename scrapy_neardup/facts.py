@@ -300,7 +300,7 @@ def counting(a: bytes, b: bytes, counters: Names) -> frozenset[int]:
 
 
 def are_strongly_equal(a: bytes, b: bytes) -> bool | None:
-    """Return whether the strong facts that both records have are equal; None if they have none in common."""
+    """Return whether the `STRONG` facts that both records have are equal; None if they have none in common."""
     if not (a and b):
         return None
     ours, theirs = (_by_name(each, (Kind.STRONG,)) for each in (a, b))
@@ -309,7 +309,7 @@ def are_strongly_equal(a: bytes, b: bytes) -> bool | None:
 
 
 def strong(facts: bytes) -> frozenset[tuple[int, bytes]]:
-    """Return the strong facts, each as its hashed name and its values."""
+    """Return the facts of the kind `STRONG`, each as its hashed name and its values."""
     return frozenset(_by_name(facts, (Kind.STRONG,)).items())
 
 
@@ -327,9 +327,9 @@ def differing(a: bytes, b: bytes) -> frozenset[int]:
 def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
     """Return the hashed names of the facts of a new record by which it tells the records of a family apart.
 
-    A family is of another site, and has one text, also that of the new record. The new record can only repeat a member
-    with which it agrees in these facts. Facts with words come first. Numbers may differ between sites, so they only
-    tell apart members that agree in words, and only if the new record has no strong fact.
+    The records of a family are of another site, and have the text of the new record. The new record can only repeat a
+    member with which it agrees in these facts. Facts with words come first. Numbers may differ between sites, so they
+    only tell apart members that agree in words, and only if the new record has no strong fact.
     """
     ours, theirs, found = _by_name(new), [_by_name(each) for each in family], set[int]()
     for kinds in TELLING[: 1 if strong(new) else 2]:

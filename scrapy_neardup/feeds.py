@@ -92,7 +92,7 @@ class Feeds:
 
 @contextmanager
 def writing_rows(path: str, feeds: Feeds) -> Iterator[Callable[[Row], object]]:
-    """Yield a function that writes rows of `feeds` to a file, as they are if the format is equal. Raise FileError."""
+    """Yield a function that writes rows of `feeds` to a file. Raise FileError if its format can't have these rows."""
     kind = _kind(path)
     if kind in (Parquet, Warc) and kind is not feeds.kind:
         raise FileError(f"{path}: {kind.name} is written only from {kind.name}, but the feeds are {feeds.kind.name}")
@@ -438,7 +438,7 @@ class Warc(Feed):
         return {"id": fields.get("warc-record-id"), "url": url or None, "date": fields.get("warc-date"), "text": text}
 
     def _html(self, url: str, head: bytes, body: bytes = b"") -> str | None:
-        """Return the HTML of a response, decoded as Scrapy does; None without any. Raise ValueError if that fails."""
+        """Return the HTML of a response, decoded as Scrapy does; None for others. Raise ValueError if that fails."""
         from scrapy import Request
         from scrapy.http import Headers, HtmlResponse, Response
         from scrapy.responsetypes import responsetypes
@@ -469,7 +469,7 @@ class Warc(Feed):
 
 
 def _fields(head: Sequence[bytes]) -> dict[str, str]:
-    """Return the fields of a head by name, in lower case. The first of several equal names counts."""
+    """Return the fields of a head by their names in lower case. The first of several equal names counts."""
     parts = (line.decode(errors="replace").partition(":") for line in reversed(head))
     return {name.strip().lower(): value.strip() for name, _, value in parts}
 

@@ -38,14 +38,14 @@ OF_THE_CRAWL = (
     *("fetched*", "retrieved*", "downloaded*", "files.status", "images.status"),
 )
 ALL = "*"  # in NEARDUP_IGNORE_FIELDS: all facts
-ENOUGH = 20  # the words of a text
-SHORT = 50  # the characters of a short text without a usual name, in an item without texts
+ENOUGH = 20  # the minimum words of a text
+SHORT = 50  # the minimum characters of a short text without a usual name, in an item without texts
 WHOLE = 500  # characters of other texts, from which on an item's whole page is left out
 LISTED = 4  # words that the strings of a list have on average if they are paragraphs, and not tags
-LEAST = 2  # facts, the title included, of a record without text
+LEAST = 2  # the minimum facts, the title included, of a record without text
 DEEP = 8  # the depth from which nested values are ignored
 LABEL = 80  # characters of a label
-LONGEST = 5000  # characters of a string that is a URL or a title only
+LONGEST = 5000  # the maximum characters of a URL or a title
 SNIFFED = 1445  # bytes at the beginning of a file that show its type
 
 _TEXT = re.compile(

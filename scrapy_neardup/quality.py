@@ -71,7 +71,7 @@ class LabelledSet:
 
     name: str
     rows: Mapping[Any, dict[str, Any]]
-    """The documents by id, in file order. The id is not among their fields."""
+    """The fields of each document by its id, in file order. The id is not among the fields."""
     labels: Mapping[Pair, str]
 
     @classmethod

@@ -37,9 +37,9 @@ from .verdict import named
 
 SEEN = ("new", "changed")  # the kinds that any crawl can find
 KINDS = (*SEEN, "moved", "gone")
-FULL = "full"  # the stat of a run that finished and skipped no page because of its age
+FULL = "full"  # the stat of a run that finished and skipped no page because of the page's age
 NOT_FULL = "Moved and gone pages are unknown, since the crawl may have left out pages"
-_LIMITED = ("requests/stopped", "store/unjudged")  # a run with such stats missed pages
+_LIMITED = ("requests/stopped", "store/unjudged")  # a run with one of these stats missed pages
 
 
 class Change(NamedTuple):
@@ -51,7 +51,7 @@ class Change(NamedTuple):
     now."""
     url: str
     former_url: str | None = None
-    """For moved content: its last URL before."""
+    """For moved content: its last URL before the run."""
     resemblance: float | None = None
     """For changed content: its resemblance to the previous content; None if that is no longer held."""
 
@@ -180,7 +180,7 @@ class _Visits:
     def moved(self) -> Iterator[Change]:
         """Yield the moved documents, each with the first of its new URLs.
 
-        If the run skipped requests, documents whose former URL was a copy are left out: it may have been skipped.
+        If the run skipped requests, a document whose former URL was a copy is left out: this URL may be skipped.
         """
         settled = set(self.kept)
         for visit in sorted(self.changed, key=attrgetter("seen")):
@@ -289,7 +289,7 @@ def link(url: str) -> str:
 
 
 def table(caption: str, names: str, numbers: str, rows: Iterable[Sequence[str]]) -> str:
-    """Return an HTML table. `names` and `numbers` are its column heads, separated by commas. Cells must be HTML."""
+    """Return an HTML table. `names`, then `numbers`: its heads, separated by commas. Cells must be HTML."""
     columns = [(name, "") for name in names.split(", ")] + [(name, ' class="number"') for name in numbers.split(", ")]
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in columns)
     lines = ("".join(f"<td{kind}>{cell}</td>" for cell, (_, kind) in zip(row, columns, strict=True)) for row in rows)

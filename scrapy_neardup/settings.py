@@ -162,7 +162,7 @@ def _by_length(value: Any) -> Any:
 
 
 def seconds(value: Any) -> float:
-    """Return a duration in seconds, given as a number, a timedelta, or text such as "30 days". Raise ValueError."""
+    """Return a duration in seconds, given as a number, timedelta or text such as "30 days", or raise ValueError."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", value.lower())):

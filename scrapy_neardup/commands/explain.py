@@ -126,7 +126,7 @@ def _item_line(item: Mapping[str, Any]) -> str:
 
 
 def _explain_rule(mirrors: Mirrors, url: str, *, has_others: bool) -> dict[str, Any]:
-    """Explain the advice on a URL that was never fetched. Raise StoreError if there is none, and no `has_others`."""
+    """Explain the advice on a URL that was never fetched. Without advice and `has_others`, raise StoreError."""
     if advice := mirrors.advise(url):
         rule = described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"}
         status = f"never fetched: its host mirrors another host (advice: {advice.action})"

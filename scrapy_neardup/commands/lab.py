@@ -77,7 +77,7 @@ def _table(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _contestants(config: Config, chosen: Any) -> list[Config]:
-    """Return a configuration for each detector alone, then one for all: those in `chosen` or the settings."""
+    """Return a configuration for each detector alone, then one for all in `chosen` or, without names, the settings."""
     together = config if chosen in (None, ALL) else replace(config, detectors=chosen)
     known = BUILTIN_DETECTORS if chosen else DEFAULT_DETECTORS
     parts = [*(known if together is config else ()), *together.detectors]  # some may be dictionaries, so no set

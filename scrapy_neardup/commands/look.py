@@ -124,8 +124,8 @@ def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
       scrapy neardup changes --store neardup.sqlite
 
     The last crawl is compared with the last full crawl of the same spider. new: a new URL with new content. changed:
-    other content than at the URL's previous visit, with the resemblance of the texts, or `fields` if only others
-    changed. moved: known content at a new URL, if it was no longer seen at an earlier URL. gone: content of the
+    other content than at the URL's previous visit, with the resemblance of the texts, or `fields` if the text is the
+    same. moved: known content at a new URL, if it was no longer seen at an earlier URL. gone: content of the
     previous crawl that no URL has now. Moved and gone pages are listed only for a crawl that finished and left out no
     pages.
     """

@@ -34,7 +34,7 @@ from ..text.urls import canonical_url, parts_of, site
 logger = logging.getLogger(__name__)
 
 ENOUGH, AGAIN = 41, 200  # documents at two URLs of a class that a rule needs, at first and after it was wrong
-BRANCH, WALL = 3, 8  # such documents that a place needs; classes that share a document, so it may be a login wall
+BRANCH, WALL = 3, 8  # such documents that a place needs; classes that share a document, which may be a login wall
 EQUAL = 0.99  # the resemblance of equal texts
 MOST_NAMES, MOST_URLS = 3, 32  # the maximum of parameters left out together, and of URLs compared for a document
 DOCUMENTS, PLACES = 1_000, 16  # the maximum of documents for a rule, and of places for a document
@@ -149,7 +149,7 @@ class Variants(Adviser):
         return None
 
     def _last_of_class(self, url: str, rule: Rule) -> Visit | None:
-        """Return the last visit to a URL's class, or else to the plain URL; None if there is none, or no long text."""
+        """Return the last visit to a URL's class, or else to its plain URL; None for a short text, or without one."""
         here = variation(url, rule.names)
         own, seen = self._last.get(f"{here.plain} {rule.names}", (here.plain, 0.0)) if here else ("", 0.0)
         visit = self._dedup.store.resolve(own)
@@ -183,7 +183,7 @@ class Variants(Adviser):
                 self.rules[site(url)] = [*rules[1 - RULES :], Rule(names)]
 
     def _learn(self, url: str, rule: Rule, claim: Claim) -> None:
-        """Confirm the rule if a URL returned the last document of its class. End the rule if it returned another."""
+        """Confirm the rule if a URL returned the last document of its class. End it if another came in the same run."""
         was_in_force, document = rule.in_force, (claim.match or claim).signature
         visit = self._last_of_class(url, rule) if claim.signature.sketch.tokens >= SHORT else None
         if visit and visit.signature is document:

@@ -50,8 +50,8 @@ class Adviser:
         """Return the request for a page that stands in for a dead link in this run only; None to ask the next adviser.
 
         This is called when no known copy of the URL `dead` is left to try, if the store holds content of `dead` that
-        this run has not delivered.
-        `dead` was last visited at `seen`, a Unix time. Make the request with `middleware.detour`.
+        this run has not delivered. `dead` was last visited at `seen`, a Unix time. Make the request with
+        `middleware.detour`.
         """
 
     def visited(self, claim: Claim) -> None:

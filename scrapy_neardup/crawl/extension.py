@@ -48,7 +48,7 @@ CALM = 20  # a store on disk counts as working again after this many syncs witho
 _PASSING = "Items pass. Writes are kept in memory and tried again"
 _SHARED = object()  # the signal by which components find the shared state: its handler returns the state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
-MOST_COUNTED = 100_000  # documents in a store whose changes a crawl counts at its end, in some three seconds
+MOST_COUNTED = 100_000  # the maximum documents of a store whose changes a crawl counts at its end, in three seconds
 MOST_LATE = 1_000  # the maximum number of late documents; the first ones are dropped
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or between two claims
 

@@ -443,8 +443,8 @@ class MirrorMiddleware(Component):
     def _note_link(self, url: str, *, is_abroad: bool = False) -> None:
         """Note that `url` links to a new page. If `url` is a known copy, keep fetching it.
 
-        List pages share an introduction, but not their links. Without `is_abroad`, this is for copies of the same
-        host's pages; with it, for copies of other hosts' pages, if the new page is an original without copies. Else
+        List pages share an introduction, but not their links. With `is_abroad`, only copies of other hosts' pages are
+        fetched again, for a link to an original without copies; else only copies of pages of their host. Without this,
         whoever copies a page could hide what only the copied page links to.
         """
         if self._copies.pop((url, is_abroad), None):

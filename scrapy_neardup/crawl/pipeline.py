@@ -220,7 +220,7 @@ class ItemOrigins(Component):
         return begun
 
     def take(self, item: Any) -> ItemInHand:
-        """Return the state of an item that is to be judged. Begin to follow the item if necessary."""
+        """Return the `ItemInHand` of an item that is to be judged. Begin to follow the item if necessary."""
         taken = _current()
         if taken is None or taken.is_judged:
             taken = self._begin(item)
@@ -254,7 +254,7 @@ class ItemOrigins(Component):
             self.fetch_again(item.page)
 
     def _ended(self, response: Response | None) -> ItemInHand | None:
-        """Return the state of a signal's item, and mark the item as ended; None if the item is not followed."""
+        """Mark the current item as ended, and return its state; None if no item of `response` is followed."""
         item = _current()
         if item is None or (item.page and item.page.response() is not response):
             return None
@@ -363,7 +363,7 @@ class NearDupPipeline(Component):
         """
         document = (claim.match or claim).signature
         is_further, is_again = bool(page and page.given), bool(page and document in page.given)
-        ticket = page.ticket if page and not is_further else NO_TICKET  # which concerns the first item
+        ticket = page.ticket if page and not is_further else NO_TICKET  # a ticket concerns only the first item
         said = claim.document.url, claim.signature.sketch, claim.signature.facts
         is_same = bool(page and page.given.setdefault(document, said) == said)
         if claim.match:

@@ -306,7 +306,7 @@ class ConceptIndex(InvertedIndex[Vector, T]):
         return unpack(fingerprints)
 
     def sought(self, decoded: Vector) -> Iterator[int]:
-        """Yield the concepts, the rarest first, as long as a document that has none of them so far can be similar.
+        """Yield the concepts, the rarest first, as long as a document without all of these can still be similar.
 
         The paper, in step 3, looks up the first n dimensions by rank. If a document has none of the concepts that were
         yielded, its cosine is at most the length of the rest of the vector, divided by the length of the whole vector.
@@ -328,7 +328,7 @@ class ConceptIndex(InvertedIndex[Vector, T]):
 
 
 def concept_fingerprints(text: str, concepts: Concepts) -> tuple[int, ...]:
-    """Return a fingerprint for each occurrence of a key concept; () for a text with too few. Sections 3.2 to 3.4."""
+    """Return a fingerprint for each occurrence of a key concept; () for too few concepts. Sections 3.2 to 3.4."""
     named = [[(concepts.get(term, term), position) for term, position in sentence] for sentence in sentences(text)]
     graph = main_part(co_occurrence([concept for concept, _ in sentence] for sentence in named))
     if len(graph) < MIN_CONCEPTS:

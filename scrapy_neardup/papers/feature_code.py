@@ -88,8 +88,8 @@ class CodeIndex(InvertedIndex[str, T]):
     The papers allow one or two characters less than n, and use a balanced search tree.
 
     A code is cut into `tolerance` + 1 pieces. A similar code contains one of the pieces completely, in order, with at
-    most `tolerance` other characters before or within it. So for each piece, the index looks up
-    all strings that the characters at and around its place can spell. It compares the codes with such a piece there.
+    most `tolerance` other characters before or within it. So for each piece, the index looks up all strings that the
+    characters at and around its place can spell. It compares the codes that have such a piece there.
     """
 
     def __init__(self, tolerance: int) -> None:

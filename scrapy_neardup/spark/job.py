@@ -40,8 +40,8 @@ LARGEST = 100_000  # the maximum documents of a component with whole sites; a la
 BATCH = 256  # rows that are signed in one go
 RECORDS = "number long, record binary, page long, site long, exact long, keys array<long>, simhash long"
 """The columns of a document. `number`: its place in the order of `dedupe`. `page`: the hash of its canonical URL.
-`site`: the hash of its host. `exact`: the key of the whole text, or of the whole record if the text is too short to
-prove anything. `keys`: the keys of all other detectors."""
+`site`: the hash of its host. `exact`: the hash of the whole text, or of the whole record if the text is too short to
+prove anything. `keys`: the hashes by which all other detectors find documents."""
 PAIRS = "a long, b long, site long"
 """The numbers of two documents, the earlier one first, and their site if both are pages of one site."""
 DUPLICATES = "number long, value string"
@@ -128,8 +128,8 @@ class Job(ExitStack):
         return frame.persist()
 
     def _pairs(self) -> DataFrame:
-        """Return pairs that connect all documents that may repeat each other. Of documents with
-        equal texts, only the first is compared with others."""
+        """Return pairs that connect all documents that may repeat each other. Of documents with equal texts, only the
+        first is compared with others."""
         copies = stars(self.records, "exact")
         heads = self.records.join(copies.select(F.col("b").alias(NUMBER)), NUMBER, "left_anti")
         pairs = previous(heads.select(NUMBER, F.explode("keys").alias("value")), self._most)
@@ -175,7 +175,7 @@ def previous(values: DataFrame, most: int) -> DataFrame:
 
 
 def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
-    """Pair documents whose values differ, but by no more than a Hamming distance (see `row_index`).
+    """Pair documents whose values differ in 1 to `distance` bits, as `row_index` does.
 
     Only the first `NEWEST` documents of each value are paired, and only the first `crowd` values of each bucket.
     """
@@ -195,9 +195,9 @@ def near(values: DataFrame, distance: int, crowd: int) -> DataFrame:
 def components(pairs: DataFrame) -> DataFrame:
     """Return two columns: the `number` of each document in a pair, and the lowest number of its `component`.
 
-    Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond: alternating
-    large-star, which links all higher neighbours of each node to its lowest one, and small-star, which links each node
-    and its lower neighbours to the lowest of these.
+    Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, Connected components in MapReduce and beyond. Two steps
+    alternate. Large-star links all higher neighbours of each node to the lowest one. Small-star links each node and its
+    lower neighbours to the lowest of these.
     """
     links, state = _links(pairs, "greatest(a, b)", "least(a, b)"), None
     while state != (state := links.agg(F.count("*"), F.expr("bit_xor(xxhash64(high, low))")).first()):
