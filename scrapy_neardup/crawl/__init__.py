@@ -49,9 +49,8 @@ class Adviser:
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
         """Return the request for a page that stands in for a dead link in this run only; None to ask the next adviser.
 
-        This is called when no known copy of the URL `dead` is left to try, if the store holds content of `dead` that
-        this run has not delivered. `dead` was last visited at `seen`, a Unix time. Make the request with
-        `middleware.detour`.
+        This is called when no known copy of `dead` is left to try, and this run lacks its held content. The last visit
+        to `dead` was at `seen`, a Unix time. Make the request with `middleware.detour`.
         """
 
     def visited(self, claim: Claim) -> None:

@@ -359,8 +359,7 @@ class NearDup:
     def handled(self, component: object, what: str | None, *, but: type[Exception] | tuple[()] = ()) -> Iterator[None]:
         """Log and count an error in the block. The log names the component, and `what` it worked on, such as a URL.
 
-        No error of ours, of an adviser or of a detector may lose a request or an item. Only errors of the class `but`
-        are raised.
+        No error of ours, of an adviser or of a detector may lose a request or an item. Only `but` errors are raised.
         """
         try:
             yield
@@ -394,8 +393,7 @@ class Component:
 def crawl_config(crawler: Crawler) -> Config:
     """Return the settings of a crawl, with the address of the store, and with the spider's name in the namespace.
 
-    Raise ConfigError for a bad setting. Raise NotConfigured if NEARDUP_ENABLED is off, or if a command of Scrapy
-    fetches single pages.
+    Raise ConfigError for a bad setting, and NotConfigured if NEARDUP_ENABLED is off or a command fetches single pages.
     """
     # Scrapy does not tell its components which command runs. `shell` creates them before it has a spider. The others,
     # `fetch`, `view`, `parse` and `check`, replace the spider's `start`.
