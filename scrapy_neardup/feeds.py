@@ -438,7 +438,7 @@ class Warc(Feed):
         return {"id": fields.get("warc-record-id"), "url": url or None, "date": fields.get("warc-date"), "text": text}
 
     def _html(self, url: str, head: bytes, body: bytes = b"") -> str | None:
-        """Return the HTML of a response, decoded as Scrapy does; None for others. Raise ValueError if that fails."""
+        """Return the HTML of a response, decoded as by Scrapy; None for other types. Raise ValueError if that fails."""
         from scrapy import Request
         from scrapy.http import Headers, HtmlResponse, Response
         from scrapy.responsetypes import responsetypes

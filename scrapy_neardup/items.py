@@ -338,7 +338,7 @@ class Record:
     # The choice of texts
 
     def _choose_texts(self) -> None:
-        """Keep the texts of NEARDUP_FIELDS; or all but whole pages beside enough text; or else take a short string."""
+        """Keep only the texts of NEARDUP_FIELDS. Or else, drop whole pages beside enough text, or take a short text."""
         if self._config.fields is not None:
             self.texts = {name: self.texts[name] for name in self._config.fields if name in self.texts}
             return
@@ -425,7 +425,7 @@ def _is_sentence(text: str) -> bool:
 def _is_binary(data: bytes) -> bool:
     """Return whether bytes are something other than text, such as a PDF or an image.
 
-    By the MIME Sniffing Standard, sections 5 and 7.1, but a page may have stray control characters.
+    The rules are those of the MIME Sniffing Standard, sections 5 and 7.1, but a page may have stray control characters.
     """
     if data.startswith((BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)) or data.lstrip()[:1] == b"<":
         return False

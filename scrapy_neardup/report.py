@@ -289,7 +289,7 @@ def link(url: str) -> str:
 
 
 def table(caption: str, names: str, numbers: str, rows: Iterable[Sequence[str]]) -> str:
-    """Return an HTML table. `names`, then `numbers`: its heads, separated by commas. Cells must be HTML."""
+    """Return an HTML table. `names`, then `numbers`: heads of columns, with commas between. Cells must be HTML."""
     columns = [(name, "") for name in names.split(", ")] + [(name, ' class="number"') for name in numbers.split(", ")]
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in columns)
     lines = ("".join(f"<td{kind}>{cell}</td>" for cell, (_, kind) in zip(row, columns, strict=True)) for row in rows)

@@ -101,7 +101,7 @@ class Command(ScrapyCommand):
         sys.exit(_refused("", f"there is no verb {verb!r}; {(meant or [f'see {PROGRAM} --help'])[0]}"))
 
     def parser(self, verb: str) -> VerbParser:
-        """Return the parser of a verb. It accepts the options of the verb and of Scrapy, --json and mostly --store."""
+        """Return the parser of a verb, for its own options, those of Scrapy, --json and, with a store, --store."""
         from .options import add_store
 
         add, _ = _functions(verb)

@@ -73,7 +73,7 @@ def run_doctor(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _needs(extra: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the name of each package that is needed, here or for an extra, with its version or with what is wrong."""
+    """Yield each package that this package, or `extra`, needs: its name, and its version or what is wrong with it."""
     for wanted in map(Requirement, requires(US) or ()):
         if wanted.marker.evaluate({"extra": extra}) if wanted.marker and extra else not (wanted.marker or extra):
             try:

@@ -73,7 +73,7 @@ class StopEarly:
 
 
 class StopListing(BaseSpiderMiddleware, Adviser):
-    """A spider middleware that ends what stems from a start request after STOP_LISTING_ITEMS seen items in a row.
+    """A spider middleware that stops following a start request after STOP_LISTING_ITEMS seen items in a row.
 
     So a crawl leaves a listing, such as a section of a news site, at its first page without anything new.
     """

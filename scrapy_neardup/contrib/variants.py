@@ -149,7 +149,7 @@ class Variants(Adviser):
         return None
 
     def _last_of_class(self, url: str, rule: Rule) -> Visit | None:
-        """Return the last visit to a URL's class, or else to its plain URL; None for a short text, or without one."""
+        """Return the last visit to a URL's class, else to its plain URL; None without one, or if its text was short."""
         here = variation(url, rule.names)
         own, seen = self._last.get(f"{here.plain} {rule.names}", (here.plain, 0.0)) if here else ("", 0.0)
         visit = self._dedup.store.resolve(own)

@@ -359,7 +359,7 @@ class NearDup:
     def handled(self, component: object, what: str | None, *, but: type[Exception] | tuple[()] = ()) -> Iterator[None]:
         """Log and count an error in the block. The log names the component, and `what` it worked on, such as a URL.
 
-        No error of ours, of an adviser or of a detector may lose a request or an item. Only `but` errors are raised.
+        No error of ours, an adviser or a detector may lose a request or an item. Errors of the class `but` are raised.
         """
         try:
             yield

@@ -373,7 +373,7 @@ class MirrorMiddleware(Component):
         return link.seen if link and is_wanted else 0.0, others
 
     def _may_follow(self, request: Request, origin: str) -> bool:
-        """Return whether a detour from `origin` is safe and not offsite. Scrapy does not ask this with dont_filter."""
+        """Return whether a detour from `origin` is safe and not offsite. Scrapy checks no request with dont_filter."""
         offsite, spider = self.crawler.get_downloader_middleware(OffsiteMiddleware), self.crawler.spider
         may_leave = not (offsite and spider) or offsite.should_follow(request, spider)
         return is_safe(request.url, origin) and (may_leave or bool(request.meta.get("allow_offsite")))
@@ -443,9 +443,9 @@ class MirrorMiddleware(Component):
     def _note_link(self, url: str, *, is_abroad: bool = False) -> None:
         """Note that `url` links to a new page. If `url` is a known copy, keep fetching it.
 
-        List pages share an introduction, but not their links. With `is_abroad`, only copies of other hosts' pages are
-        fetched again, for a link to an original without copies; else only copies of pages of their host. Without this,
-        whoever copies a page could hide what only the copied page links to.
+        List pages share an introduction, but not their links. With `is_abroad`, only a copy of another host's page is
+        fetched again; else, only a copy of a page of its host. A link to an original without copies counts abroad too,
+        since whoever copies a page could hide what only the copied page links to.
         """
         if self._copies.pop((url, is_abroad), None):
             self.neardup.keep_fetching(url)

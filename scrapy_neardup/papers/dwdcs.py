@@ -154,8 +154,7 @@ def merge(groups: Iterable[frozenset[str]], threshold: float = THRESHOLD) -> dic
 
 
 def rel(overlap: int, a: int, b: int) -> float:
-    """Return Rel, the similarity of two terms, given the sizes of their Con sets and of the overlap of these sets.
-    Formula 7."""
+    """Return Rel (formula 7), the similarity of two terms: from the sizes of their Con sets, and of the overlap."""
     return overlap / ((a + b) / 2)
 
 
@@ -263,9 +262,10 @@ def _dot(a: Vector, b: Vector) -> int:
 
 
 def spread(a: Vector, b: Vector) -> float:
-    """Return the mean, over common concepts, of the standard deviation of shifts, in words; 0.0 without such concepts.
+    """Return how far the shifts of common concepts spread, in words; 0.0 if no concept is common.
 
-    Formula 13. The shifts of a concept are the distances between its n-th occurrences in the two texts.
+    Formula 13: the mean of the standard deviations of all common concepts. The shifts of a concept are the distances
+    between its n-th occurrences in the two texts.
     """
     shared = a.keys() & b.keys()
     return math.fsum(_spread(a[concept], b[concept]) for concept in shared) / len(shared) if shared else 0.0
