@@ -4,12 +4,12 @@
                            [--peers datasketch,rensa,gaoya,simhash]
 
 The feed is made up of texts of real length. Every fifth text is an earlier one with one word in a hundred changed. In
-each round, each contestant runs in new processes on all rows, and on the first 200 rows, whose time is its start. A
-time lasts from the file on disk to the end of the last process. The table has medians of the rounds; a ratio compares
-two times of one round. The peers (MinHash-LSH of datasketch, rensa and gaoya, with 128 minima, threshold 0.5 and
-shingles of 3 words, and the package `simhash`) read the same file and write nothing. Those that are not installed are
-left out. "peak" is the memory of a contestant's largest process. For 100,000 documents, use an idle machine, and leave
-out `simhash`: its index gets slower with each such text.
+each round, each contestant runs in new processes: on all rows, and on the first 200 rows. The latter time counts as its
+start. A time ends with the last process. The table has medians of the rounds; a ratio compares two times of one round.
+The peers read the same file and write nothing: MinHash-LSH of datasketch, rensa and gaoya, with 128 minima, threshold
+0.5 and shingles of 3 words, and the package `simhash`. Those that are not installed are left out. "peak" is the memory
+of a contestant's largest process. For 100,000 documents, use an idle machine, and leave out `simhash`: its index gets
+slower with each such text.
 """
 
 from __future__ import annotations

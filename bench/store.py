@@ -5,7 +5,7 @@
 `store_made.py` describes the documents and writes the store. Another process opens the store with the default settings,
 and is measured. "Given" are all documents, "held" those that do not repeat an earlier one.
 
-- look-up: `Matcher.best` with verification. The canonical form of the URL is made before, as for its request.
+- look-up: `Matcher.best` with verification. The canonical URL is made before, as a crawl makes it for a request.
 - insertion: `add` and `commit` with the visit of the URL, 2,000 a second, while threads write and build. After every
   500, a `refresh()`, a `flush(wait=False)` and a `len()` are measured apart. A crawl does the first two twice a second.
 - RAM: what the process gained in own (anonymous) memory and, apart, in mapped pages of files, which the system takes
