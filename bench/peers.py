@@ -1,7 +1,7 @@
 """Find near-duplicates by other packages, for `bench/compare.py` and other benches.
 
 Each function yields, for each text, the number of the earlier text that it repeats: the first one that the package's
-own index returns. If there is none, it yields None, and the text enters the index.
+own index returns. If there is none, the function yields None, and the text enters the index.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class _Visits:
     def moved(self) -> Iterator[Change]:
         """Yield the moved documents, each with the first of its new URLs.
 
-        If the run skipped requests, a document whose former URL was a copy is left out: this URL may be skipped.
+        A document whose former URL was a copy is left out if the run skipped requests: this URL may be one of them.
         """
         settled = set(self.kept)
         for visit in sorted(self.changed, key=attrgetter("seen")):

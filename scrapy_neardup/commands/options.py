@@ -157,7 +157,7 @@ def with_fields(config: Config, opts: argparse.Namespace, kind: type[Feed] | Non
 
 
 def check_fields(opts: argparse.Namespace, rows: int, documents: int, located: int) -> None:
-    """Raise FileError if an option names a field that is empty in all rows. `located`: documents with a URL."""
+    """Raise FileError if an option names a field that is empty in all rows. `located`: how many have a URL."""
     if opts.text_field and rows and not documents:
         raise FileError(f"--text-field {opts.text_field}: no row has text in it")
     if opts.url_field and documents and not located:
