@@ -83,7 +83,7 @@ def test_the_search_finds_english_and_chinese_without_a_network(
 
 
 def search(tab: Any, home: str, words: str, page: str) -> bool:
-    """Open the site, search, and say whether a page was found within a few seconds: the search may not be up yet."""
+    """Open the site and search. Return whether a page was found within a few seconds; the search may not be up yet."""
     tab.goto(f"{home}/index.html")
     tab.locator("input[name=query]").press_sequentially(words)
     link = tab.locator(f".md-search-result__link[href*='{page}']")
@@ -119,7 +119,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 @pytest.mark.parametrize(("english", "chinese"), PAIRS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_chinese_says_what_english_says(english: Path, chinese: Path) -> None:
-    """The same headings, code, settings and links to one another; what tables say is tested in test_docs.py."""
+    """Compare headings, code, settings and the number of links. test_docs.py compares what tables say."""
     one, other = read(english), read(chinese)
     assert BLOCK.findall(one) == BLOCK.findall(other)
     for what in (r"^(#+) ", r"\bNEARDUP_\w+", r"^ {4,}\S.*--.*$"):
