@@ -25,7 +25,7 @@ class FileError(ValueError):
 
 @contextmanager
 def reading(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open a file or standard input. Yield it twice: as it is and, if it is gzipped, unpacked."""
+    """Open a file or standard input. Yield its raw bytes and its unpacked bytes: one file if it is not gzipped."""
     with ExitStack() as stack:
         file: Any = sys.stdin.buffer if path == STREAM else stack.enter_context(open(path, "rb", _BUFFER))
         is_packed = is_gzipped(path) or file.peek(2)[:2] == b"\x1f\x8b"
