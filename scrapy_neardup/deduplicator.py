@@ -76,7 +76,7 @@ class Claim:
             self._settle(self.rival.state if self.rival else "committed")
 
     def withdraw(self) -> None:
-        """Withdraw the claim of an item that was not stored. Later requests for its URLs are not skipped for it."""
+        """Withdraw the claim of an item that was not stored, so that the URLs of the document are fetched again."""
         self._settle("withdrawn")
 
     def _settle(self, state: str) -> None:
@@ -407,8 +407,8 @@ class Deduplicator:
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.
 
-        The URLs of those documents are recorded as copies, except URLs on preferred hosts. Those of the documents that
-        this run added are withdrawn. The older ones stay held, since this run may die.
+        The URLs of the repeated documents are recorded as copies, except URLs on preferred hosts. Repeated documents of
+        this run are withdrawn. Older ones stay held, since this run may die.
         """
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending.get(match.signature):

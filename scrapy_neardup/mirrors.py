@@ -200,7 +200,7 @@ class Mirrors:
         return unheld if self._config.redirect_mirrors else None
 
     def _awaited(self, document: Signature, link: Visit | None = None) -> Signature | None:
-        """Return a document if another URL than that of `link` must still deliver it in this run; else None."""
+        """Return a document if a URL other than that of `link` must still deliver it in this run; else None."""
         if self._deliveries is None or (link and not link.is_copy):
             return None
         is_alive = self._config.revisit == "skip" and self._clock() - self._deliveries.last(document) <= self._ttl

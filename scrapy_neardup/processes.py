@@ -43,7 +43,7 @@ class ProcessError(Exception):
 
 
 class Processes:
-    """Calls functions in up to `count` processes, each with `given` first. For 0, in a thread of this process."""
+    """Calls functions in up to `count` processes; for 0, in a thread of this one. `given` is their first argument."""
 
     def __init__(self, count: int, given: Any) -> None:
         self._given = cloudpickle.dumps(given) if count else given

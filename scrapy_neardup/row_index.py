@@ -37,7 +37,7 @@ from . import native
 
 Integers: TypeAlias = npt.NDArray[np.uint64]
 Posted: TypeAlias = tuple[int, "array[int]", int | None]
-"""The place of a row (the key by which it is read), its postings: keys (0 is no key), and a SimHash or None."""
+"""The place of a row, from which it is read, and its postings: keys, where 0 is no key, and a SimHash or None."""
 BLOCKS, BLOCK_BITS = 4, 16
 SLOT_BITS, KEY_BITS, NEAR_BITS = 28, 35, 33
 MOST = 1 << SLOT_BITS  # the maximum number of rows in a level
@@ -71,10 +71,7 @@ class Equal:
     """A lookup that finds documents in the store by equal fingerprints."""
 
     newest: int = NEWEST
-    """The maximum number of documents for one fingerprint. If more documents have it, the newest are returned.
-
-    A fingerprint that very many documents share proves little.
-    """
+    """The maximum number of documents for one fingerprint, the newest: what more documents share proves little."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +145,7 @@ class Level:
         return [(at, key, self.places.item(slot), far) for at, key, slot, far in hits]
 
     def look(self, questions: list[Question], nearest: int) -> bytes:
-        """Return hits as `_find` does."""
+        """Return the hits as bytes; see `_find`."""
         find = native.compiled.find if native.compiled else _find
         return find(self.entries, self.simhashes, questions, nearest)
 
@@ -316,7 +313,7 @@ def sharing(questions: Sequence[Question]) -> set[int]:
 
 
 def due(levels: Sequence[Level], ratio: int, most: int) -> list[Level]:
-    """Return the last levels if they are to be merged now, with fewer than `most` rows together; else []."""
+    """Return the last of `levels` that are to be merged now, which have fewer than `most` rows together; or []."""
     taken: list[Level] = []
     rows = 0
     for level in reversed(levels):

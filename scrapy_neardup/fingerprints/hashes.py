@@ -24,10 +24,7 @@ _FIRST = 15  # bits of a hash that choose its bucket
 
 
 def hash_tokens(tokens: Sequence[str | bytes]) -> Hashes:
-    """Hash each token to 128 bits: two independent 64-bit columns of an array of shape (n, 2).
-
-    No tokens give an array of shape (0, 2).
-    """
+    """Hash each of n tokens to 128 bits: two independent 64-bit columns of an array of shape (n, 2)."""
     hashes = np.frombuffer(b"".join(map(mmh3.hash_bytes, tokens)), "<u8")
     return hashes.astype(np.uint64, copy=False).reshape(-1, 2)
 

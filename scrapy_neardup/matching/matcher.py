@@ -129,7 +129,7 @@ class Rule:
         return found.resemblance >= NEAR and found.figures <= FEW_FIGURES * found.tokens
 
     def may_accept(self, found: Comparison) -> bool:
-        """Return whether `accepts` may hold once form is left out; True for texts that are too short to tell."""
+        """Return whether `accepts` may be True once form is left out; True for texts that are too short to tell."""
         return found.tokens < self.min_tokens or found.resemblance >= LEAST
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
@@ -198,7 +198,7 @@ class Matcher:
         self._erasures = store.session.erasures
         self.keeps_revisits = config.revisit == "keep"
         self._copies: dict[tuple[str, int], Signature] = {}
-        """The first copy with facts, by its host and its original."""
+        """The first copy with facts, by its host and the id of its original."""
         self._given: OrderedDict[str, set[int]] = OrderedDict()
         """The ids of the documents that each page with several items gave."""
 
@@ -228,8 +228,8 @@ class Matcher:
 
         1. documents of preferred hosts;
         2. documents that this URL returned: equal ones, else the last one, else all;
-        3. the nearest ones, by three criteria in this order: equal facts, a URL that still returns the document, the
-           most copies. By resemblance alone, the order of arrival would split a family of texts;
+        3. the nearest ones, sorted by equal facts, then by a URL that still returns the document, then by most copies:
+           by resemblance alone, the order of arrival would split a family of texts;
         4. of documents with the same text, title and facts, the oldest.
         """
         self.apart = None
@@ -391,7 +391,7 @@ class Matcher:
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
         """Yield each candidate in NEARDUP_SCOPE with the first detector that proposed it.
 
-        Last, yield the document that this URL returned last, in any scope, if it was not yielded yet.
+        Finally, yield the document that this URL returned last, in any scope, if it was not yielded yet.
         """
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
@@ -439,7 +439,7 @@ class Matcher:
         )
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
-        """If a document differs in only one fact from an earlier one of its host with the same text, note that."""
+        """If only one fact keeps a document apart from an earlier one of its host with the same text, set `apart`."""
         if _same_text(later, earlier) and later.home == earlier.home:
             names = differing(later.facts, earlier.facts)
             if len(names) == 1:

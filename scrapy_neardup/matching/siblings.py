@@ -181,7 +181,7 @@ class Pair:
         return "the field " + ", ".join(known) if known else "a fact"
 
     def _reasons(self) -> Iterator[str]:
-        """Yield the reasons that take more than facts to find."""
+        """Yield the reasons other than facts, such as different subjects or passages."""
         titles = self._later.title, self._earlier.title
         is_one = self.is_of_one_host
         is_same = self._is_equal and (not (is_one and all(titles)) or self._has_same_title)
@@ -237,7 +237,7 @@ class Pair:
 
     @cached_property
     def _grown(self) -> float:
-        """The share of the later text's words in passages that the earlier text lacks, of `PASSAGE` words or more."""
+        """The share of the later text's words that are in `_passages` of `PASSAGE` words or more."""
         added, _ = self._lacking
         if added <= SOME:
             return 0.0
@@ -274,7 +274,7 @@ class Pair:
     def _differ_in_name(self) -> bool:
         """True if each title has a name that the other lacks, and the later text has both names.
 
-        On one host, also True if the text has no name of either, and the titles share a word. False if one title has
+        On one host, also True if the text has none of the names, and the titles share a word. False if one title has
         all parts of the other. For equal texts, False on two hosts, and on one host if only one title has a name.
         """
         ours, theirs = self._page.title, title_words(self._earlier.title)
@@ -362,7 +362,7 @@ class Pair:
 
     @cached_property
     def _counts(self) -> list[bool]:
-        """For each other page, whether it shows form: False for the earlier page, and for pages with the same text."""
+        """For each other page, whether it shows form: False for the earlier page and pages with its text."""
         own, text = _key(self._earlier), self._earlier.head.codes
         return [place != own and codes != text for place, codes in self._page.others.items()]
 
@@ -395,7 +395,7 @@ class Pair:
     def own_resemblance(self) -> float:
         """The resemblance of the own texts of both pages. If all is form: 1.0 for equal texts, else 0.0.
 
-        With fewer than `SHINGLES` own shingles, which say little, at most the resemblance of the whole texts.
+        With fewer than `SHINGLES` own shingles, it is at most the resemblance of the whole texts: so few say little.
         """
         if not self._own.any:
             return float(self._is_equal)

@@ -166,7 +166,7 @@ class Backend(Protocol):
         return
 
     def meet(self) -> None:
-        """From now on, find pending documents of other back ends with the same file and thread that also meet."""
+        """Share pending documents, from now on, with other back ends of the same file and thread that call this."""
         return
 
     def describe(self) -> dict[str, object]:

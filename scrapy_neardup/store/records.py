@@ -189,7 +189,7 @@ def code(run: str) -> int:
 
 
 def id_of(code: int, number: int) -> int:
-    """Return the id of a row, given the code of its run, and its number from 1. Raise ValueError for a high number."""
+    """Return the id of a row, given the code of its run and its number from 1. Raise ValueError for too many rows."""
     if number >= _ROWS:
         raise ValueError(f"the run with the code {code:08x} has too many rows")
     return code << 32 | number
@@ -223,7 +223,7 @@ def origin(key: Key, record: Record) -> int:
 
 @lru_cache(maxsize=1024)
 def index_key(kind: str, name: str | int) -> int:
-    """Return the index key of a kind that is no fingerprint, and what `name` says:
+    """Return an index key that is made of no fingerprint. A key of the kind finds:
 
     - `page`: the items of a page that gave several, by the canonical URL of the page;
     - `host`: the samples of a host, by the name of the host;
@@ -235,7 +235,7 @@ def index_key(kind: str, name: str | int) -> int:
 
 
 def visit_keys(visit: Visit) -> array[int]:
-    """Return the index keys of a stored visit. That of a document's own URL has none if the same run wrote both."""
+    """Return the index keys of a stored visit. That of a document's own URL has none if both are of one run."""
     is_own, run = not (visit.url or visit.name), code_of(visit.at)
     if is_own and code_of(visit.target or 0) == run:
         return array("Q")

@@ -75,7 +75,7 @@ class Session:
         return dead if mine.closed is not None else [*dead, mine]
 
     def run_at(self, id: int) -> str:
-        """Return the id of the run that wrote the row with an id; its code if it has no record."""
+        """Return the id of the run that wrote the row with an id; the code of the run if it has no record."""
         code = records.code_of(id)
         if code == self._code:
             return self.run

@@ -134,7 +134,7 @@ class Store:
         return {signatures[place]: asked[place] for place in apart}
 
     def intend(self, signature: Signature) -> None:
-        """Set the document that is to be held. Its lookup on a server holds it if no row has one of its keys."""
+        """Set the document to hold. On a server, its lookup holds it already if no row has one of its keys."""
         self._intended, self._seen = signature, b""
 
     def find(self, signature: Signature) -> list[tuple[str, Signature]]:
@@ -209,7 +209,10 @@ class Store:
             self.withdraw(signature)
 
     def is_pending(self, signature: Signature) -> bool:
-        """Return, once, whether the last lookup found a document pending elsewhere. If its run is dead, release it."""
+        """Return whether the last lookup found a document pending elsewhere. Only the first call returns True.
+
+        If the run of the document is dead, release the document.
+        """
         if signature not in self._elsewhere:
             return False
         self._elsewhere.discard(signature)

@@ -146,9 +146,9 @@ class StoredIndex(RowIndex):
         return levels
 
     def _fits(self, level: Level) -> bool:
-        """Return whether a level is of this table: the table has given its numbers, and the level has sampled rows.
+        """Return whether a level is of this table: the table gave its numbers, and it has a sample of the table's rows.
 
-        No number is given twice. Most of the sampled rows of the table are among the last ones of the level.
+        No number is given twice. Most rows of the sample are among the last ones of the level.
         """
         with suppress(sqlite3.OperationalError):  # no table has had a row
             made = self._db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (self._table,)).fetchone()

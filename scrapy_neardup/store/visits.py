@@ -86,7 +86,10 @@ class Visits:
             yield from self._complete(some)
 
     def of(self, document: Signature, most: int = MANY) -> list[Visit]:
-        """Return a document's visits, oldest first: its own URL's and the newest `most` others. Each can be `shown`."""
+        """Return the visits of a document, oldest first: that of its own URL, and the newest `most` others.
+
+        Leave out visits with nothing to show (`Visit.shown`).
+        """
         visits = self._complete(self._to(document, most).values())
         return sorted((visit for visit in visits if visit.shown), key=attrgetter("seen"))
 
@@ -169,7 +172,7 @@ class Visits:
         self._write([*others, self._entry(visit, at, others)] if visit else others)
 
     def _entry(self, visit: Visit, at: int, others: Sequence[Entry]) -> Entry:
-        """Return the entry of a visit, with the id `at` if its state is new. After an error, write it with `others`."""
+        """Return the entry of a visit, with the id `at` if its state is new. Write it with `others` before an error."""
         visit.target = visit.signature.id if visit.signature else None
         if not visit.url and not visit.name:
             visit.name = f"copy {at:016x}"

@@ -362,7 +362,7 @@ class _Lines:
         return self.headings[0] if self.headings else -1
 
     def read(self, root: etree._Element) -> None:
-        """Read a tree. This is one loop, since a call for each element would take a third of the time."""
+        """Read a tree, in one loop: a call for each element would take much longer."""
         parts, link_parts, given_up = self._parts, self._link_parts, self._given_up
         opened: list[etree._Element] = []
         firsts: list[int] = []  # the first line of each opened element
@@ -460,7 +460,7 @@ def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _of_names(value: str, key: str) -> tuple[_Reason, ...]:
-    """Return the reasons in the value of a `class` or `id`. Few values have a telling word."""
+    """Return the reasons in the value of a `class` or `id`; () for most values."""
     words = _WORD.findall(value)
     if _TELLING_WORDS.isdisjoint(map(str.lower, words)) or (key == "id" and len(words) > _MOST_WORDS_OF_ID):
         return ()

@@ -64,10 +64,7 @@ def _visible(text: str) -> str:
 
 
 def _foreign(text: str) -> set[str]:
-    """Return the distinct characters that are not ASCII. One stands for all Han characters that jieba knows.
-
-    This is many times faster than `set` alone.
-    """
+    """Return the distinct characters that are not ASCII. To save time, one stands for all Han that jieba knows."""
     if native.compiled:
         found = native.compiled.foreign(text.encode(errors="surrogatepass"))
     else:
@@ -139,7 +136,7 @@ def _depends(character: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _form(character: str) -> str:
-    """Normalize a character, but keep its case. A separator becomes a blank; a character that is a word gets blanks."""
+    """Normalize a character, but keep its case. A separator becomes a blank; a Han word gets blanks around it."""
     return "".join(map(_parted, _visible(character)))
 
 
