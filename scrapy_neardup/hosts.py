@@ -98,7 +98,7 @@ class There(NamedTuple):
     """The counterpart of a URL on the other host of a relation."""
 
     side: int
-    """The position of that host, 0 or 1."""
+    """The position of the other host in the relation: 0 or 1."""
     url: str
     """The canonical form, for lookups. Do not request it."""
     place: Place

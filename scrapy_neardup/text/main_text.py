@@ -60,7 +60,7 @@ _TRUSTS = {
     _MARGIN: _Trust(20, free=600),
     _CONSENT: _Trust(30, free=2000),
 }
-_LINKS_LEFT_OUT = 0.1  # the share of their letters that counts of long links in what is left out
+_LINKS_LEFT_OUT = 0.1  # the share of the letters of long links that counts in what is left out
 
 _Reason = tuple[int, str]  # the trust, and the word that is the reason
 
