@@ -96,7 +96,7 @@ class Given:
     """The items that earlier runs got from a page. An item may have had several states.
 
     States of one item have equal strong facts; without any, an equal title; without a title, an equal text. But if one
-    run got several such states, they are several items: by the facts in which these differ, or else by their texts.
+    run got several such states, they are several items, which differ in some facts or else in text.
     """
 
     def __init__(self, items: Iterable[tuple[float, Signature]]) -> None:

@@ -71,7 +71,7 @@ class Equal:
     """A lookup that finds documents in the store by equal fingerprints."""
 
     newest: int = NEWEST
-    """The maximum number of documents for one fingerprint, the newest: what more documents share proves little."""
+    """The maximum number of documents for one fingerprint. The newest are returned: more would prove little."""
 
 
 @dataclass(frozen=True)

@@ -449,7 +449,7 @@ class Siblings:
         self._keep(name, len(pages) - known)
 
     def _keep(self, name: str, more: int) -> None:
-        """Count `more` pages of a host, the last host seen. Above `MOST` pages, forget the hosts seen longest ago."""
+        """Count `more` pages of a host, the host seen last. Above `MOST` pages, forget the hosts seen longest ago."""
         self._hosts.move_to_end(name)
         self._count += more
         while self._count > MOST:

@@ -136,7 +136,7 @@ class RedisBackend(Server, Backend):
             return found
 
     def _look(self, asked: Sequence[Any], holds: Sequence[Operation | None], places: Sequence[bytes] = ()) -> Any:
-        """Send lookups, and note the documents that the server now holds. Return the rows, and an answer to each."""
+        """Send lookups, and note the documents that the server now holds. Return the rows found, and the answers."""
         try:
             [[told, answers]] = self.execute(["look", asked, places])
         except StoreError:
