@@ -134,7 +134,7 @@ class Store:
         return {signatures[place]: asked[place] for place in apart}
 
     def intend(self, signature: Signature) -> None:
-        """Set the document to hold. On a server, its lookup holds it already if no row has one of its keys."""
+        """Set the document to hold. A server holds it during the lookup if no row has one of the document's keys."""
         self._intended, self._seen = signature, b""
 
     def find(self, signature: Signature) -> list[tuple[str, Signature]]:

@@ -146,7 +146,7 @@ class StoredIndex(RowIndex):
         return levels
 
     def _fits(self, level: Level) -> bool:
-        """Return whether a level is of this table: the table gave its numbers, and it has a sample of the table's rows.
+        """Return whether a level is of this table: the table gave its numbers, and the level has the rows of a sample.
 
         No number is given twice. Most rows of the sample are among the last ones of the level.
         """
