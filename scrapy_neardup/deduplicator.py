@@ -46,7 +46,7 @@ class Claim:
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.is_one_of_many = not document.has_own_url
-        """True if its page gave other documents too. Then the URL of the page is recorded without a document."""
+        """True if its page may have given other documents too. Then the page's URL is recorded without a document."""
         self.apart = None if match else dedup.matcher.apart
         """For a unique document: an earlier one with its text, and the only fact that keeps the two apart."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
@@ -68,7 +68,7 @@ class Claim:
     def commit(self) -> None:
         """Hold the document for good or, if it is a copy, record its URL as a copy of the original.
 
-        If the claim of the original is still pending, wait for its outcome, and settle this claim in the same way.
+        If the claim of the original is pending in this process, only arrange that this one is settled with it.
         """
         if self.rival and self.rival.state == "pending":
             self.rival.when_settled(self.commit)
@@ -76,7 +76,7 @@ class Claim:
             self._settle(self.rival.state if self.rival else "committed")
 
     def withdraw(self) -> None:
-        """Withdraw the claim of an item that was not stored. The URLs of the document are fetched again."""
+        """Withdraw the claim of an item that was not stored, so that the URLs of the document are fetched again."""
         self._settle("withdrawn")
 
     def _settle(self, state: str) -> None:
@@ -93,8 +93,11 @@ class Claim:
 
 
 class Given:
-    """The items that earlier runs got from a page. States of one item share strong facts, or else a title, or else a
-    text. If one run got several such items, they are several: by the facts that tell them apart, or else by text."""
+    """The items that earlier runs got from a page. An item may have had several states.
+
+    States of one item have equal strong facts; without any, an equal title; without a title, an equal text. But if one
+    run got several such states, they are several items, which differ in some facts or else in text.
+    """
 
     def __init__(self, items: Iterable[tuple[float, Signature]]) -> None:
         """`items` are the states of all items, each with the start of the last run that got it."""
@@ -107,7 +110,7 @@ class Given:
         self._last = {self._item(each): (began, each) for began, each in states}
 
     def has_replaced(self, signature: Signature, seen: float, counters: Names) -> bool:
-        """Return whether a run that began after `seen` got an item in another state than this one.
+        """Return whether the last run that got this item began after `seen`, and got the item in another state.
 
         `counters` are the hashed names of facts that do not count.
         """
@@ -207,8 +210,8 @@ class Deduplicator:
     def claim(self, document: Document) -> Claim:
         """Decide on a document. If it is unique, hold it as pending, and compare later documents with it.
 
-        If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds for the outcome of
-        that one. If there is none by then, the verdict is unique, but the document is not held.
+        If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds until the other one
+        is settled. If the other one is still pending then, the verdict is unique, but the new document is not held.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
         while (claim := self.try_claim(document)).is_early and claim.rival is None:
@@ -288,8 +291,8 @@ class Deduplicator:
     def _has_changed(self, document: Document, signature: Signature) -> bool:
         """Return whether the document's own URL last returned a held document other than that of `signature`.
 
-        For one of several items of a page, return whether the page has given the item in another state since then; with
-        NEARDUP_REVISIT = "keep", which asks for no changes, False.
+        For one of several items of a page, return whether the page has given another state of the item since it gave
+        that of `signature`. With NEARDUP_REVISIT = "keep", return False for it, since changes do not matter then.
         """
         if document.is_one_of_several:
             is_asked = not self.matcher.keeps_revisits and self.matcher.is_own(document.url, signature)
@@ -315,7 +318,7 @@ class Deduplicator:
         return self._given[url].has_replaced(signature, self._last_seen(signature), counters)
 
     def _of_earlier_runs(self, url: str) -> Iterator[tuple[float, Signature]]:
-        """Yield the items of a page, each with the start of the last run of this spider before this one that got it."""
+        """Yield the items of a page, each with the start of the last earlier run of this spider that got the item."""
         runs = self.store.runs()
         writer = next((run.writer for run in runs if run.id == self.store.run), "")
         starts = [0.0, *(run.started for run in runs if run.writer == writer)]
@@ -370,7 +373,7 @@ class Deduplicator:
             self.keep_fetching(document)
 
     def keep_fetching(self, document: Document) -> None:
-        """Record that those URLs of a document which are known as copies return other content too."""
+        """Record that URLs of a document return content that is not held, if they are known as copies."""
         known = ((url, self.store.resolve(url)) for url in _urls(document))
         self._unlink([url for url, visit in known if visit and visit.is_copy], document.size)
 
@@ -404,8 +407,8 @@ class Deduplicator:
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.
 
-        The URLs of those documents are recorded as copies, except URLs on preferred hosts. Documents of this run are
-        withdrawn. Older ones stay held, since this run may die.
+        The URLs of the repeated documents are recorded as copies, except URLs on preferred hosts. Repeated documents of
+        this run are withdrawn. Older ones stay held, since this run may die.
         """
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending.get(match.signature):
@@ -452,7 +455,7 @@ class Deduplicator:
         self.store.catch_up()  # also releases rows that are on disk by now
 
     def close(self, *, clean: bool = True) -> None:
-        """Withdraw pending documents, flush, and close the run; unless `clean`, as dead. Further calls do nothing."""
+        """Withdraw pending documents, flush, and close the run: as dead unless `clean`. Further calls do nothing."""
         if self._closed:
             return
         self._closed = True
@@ -467,7 +470,7 @@ class Deduplicator:
         return len(self.store)
 
     def __bool__(self) -> bool:
-        """Return True, also while no document is held."""
+        """Return True, even if no document is held."""
         return True
 
     def __enter__(self) -> Deduplicator:

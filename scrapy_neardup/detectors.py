@@ -52,7 +52,7 @@ class Detector(Protocol):
         """Return the fingerprints of a document as unsigned 64-bit integers; () to abstain."""
 
     def index(self) -> Equal | Near | Index[Any]:
-        """Return `Equal` to find these fingerprints by the store's index, or a new, empty index of the detector."""
+        """Return `Equal` to find equal fingerprints by the store's index, or a new, empty index of the detector."""
 
 
 class _Standard:

@@ -31,11 +31,10 @@ class Tree:
 
     @cached_property
     def layout(self) -> int:
-        """The fingerprint of the page's layout."""
         return layout(elements(self.root))
 
 
-@dataclass(eq=False)  # not frozen, since that would take three times as long to make one
+@dataclass(eq=False)  # not frozen, since a frozen document takes three times as long to make
 class Document:
     """A text with its URL.
 
@@ -116,7 +115,7 @@ class Document:
 
     @cached_property
     def values(self) -> npt.NDArray[np.intp]:
-        """The places of the words, ascending, that belong to a value behind a label or to a date."""
+        """The positions, ascending, of the tokens that belong to a value behind a label, or to a date."""
         words = self.tokens
         found = {*_labelled(self.text), *_dated(words)}
         return np.array(sorted(found.intersection(range(len(words)))), np.intp)
@@ -176,7 +175,7 @@ LABEL, BEFORE_COLON, VALUE = 3, 5, 6  # maximum numbers of words: in a label, in
 
 
 def _labelled(text: str) -> Iterator[int]:
-    """Yield the place of each word of a value that follows a label.
+    """Yield the position of each word of a value that follows a label.
 
     A label is a few words before a colon, or a short line or cell: "Colour: moss green", in one line or two.
     """
@@ -191,7 +190,7 @@ def _labelled(text: str) -> Iterator[int]:
 
 
 def _dated(words: Sequence[str]) -> Iterator[int]:
-    """Yield the places of the words of dates: months, days, figures beside a month or year, a word before a year."""
+    """Yield the positions of words of dates: months, days, figures beside a month or year, a word before a year."""
     for place, word in enumerate(words):
         if _DAY.fullmatch(word):
             yield place
@@ -204,5 +203,5 @@ def _dated(words: Sequence[str]) -> Iterator[int]:
 
 
 def _days(words: Sequence[str], first: int, end: int) -> Iterator[int]:
-    """Return the places, in a range of words, of the figures that may be a day or a month."""
+    """Return the positions, from `first` to before `end`, of figures that may be a day or a month."""
     return (at for at in range(max(0, first), min(end, len(words))) if words[at].isdigit() and len(words[at]) < 3)

@@ -25,7 +25,7 @@ class FileError(ValueError):
 
 @contextmanager
 def reading(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open a file or standard input. Yield it twice: as it is and, if it is gzipped, unpacked."""
+    """Open a file or standard input. Yield it as it is, and unpacked; both are one object if it is not gzipped."""
     with ExitStack() as stack:
         file: Any = sys.stdin.buffer if path == STREAM else stack.enter_context(open(path, "rb", _BUFFER))
         is_packed = is_gzipped(path) or file.peek(2)[:2] == b"\x1f\x8b"
@@ -53,7 +53,7 @@ def writing(path: str, endings: Sequence[str] = ("",), *, packs: bool = True) ->
 
 @contextmanager
 def _telling(path: str) -> Iterator[None]:
-    """Convert an OSError in a `with` block, except for a broken pipe, to a FileError that names the file."""
+    """Convert an OSError in a `with` block to a FileError that names the file. Leave a broken pipe as it is."""
     try:
         yield
     except BrokenPipeError:  # of standard output: nobody reads it any more

@@ -3,8 +3,8 @@
 Bharat, Broder, Dean, Henzinger 2000, "A comparison of techniques to find mirrored hosts on the WWW": two hosts mirror
 each other if most paths that are valid on one are valid on the other, and give similar content (section 2).
 
-A counter is a fact, such as the views of a page, that changes at most visits to records whose text and other facts stay
-the same, and so says nothing of the record. A price, a date or a word is never one, however often it changes.
+A counter is a fact such as the views of a page. At most visits, it changes while the text and the other facts of the
+record stay the same. So it says nothing of the record. A price, a date or a word is never a counter.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ NOBODY = 2
 
 
 class Trial(NamedTuple):
-    """A trial: the result of the last comparison of two pages at corresponding paths of two hosts, as it is stored.
+    """The stored result of the last comparison of two pages at corresponding paths of two hosts.
 
-    All evidence consists of the rows of all processes and runs.
+    The trials of all processes and runs are the evidence.
     """
 
     sites: tuple[str, str]
@@ -98,7 +98,7 @@ class There(NamedTuple):
     """The counterpart of a URL on the other host of a relation."""
 
     side: int
-    """The position of that host, 0 or 1."""
+    """The position of the other host in the relation: 0 or 1."""
     url: str
     """The canonical form, for lookups. Do not request it."""
     place: Place
@@ -125,7 +125,7 @@ class Relation:
         return self.sites[side] + prefix + (f"/…{ending}" if prefix or any(self.shape.endings) else "")
 
     def across(self, url: str) -> There | None:
-        """Return what corresponds to a URL of one of the hosts; None if the URL does not fit the shape."""
+        """Return the counterpart of a URL of one host on the other host; None if the URL does not fit the shape."""
         side = self.sites.index(site(url))
         seen = self.shape.flip() if side else self.shape
         other, here = counterpart(url, seen, self.sites[1 - side]), place(url, seen)
@@ -134,10 +134,10 @@ class Relation:
     def compare(
         self, url: str, twins: list[str], look: Callable[[str], Finding | None], now: float, claims: Collection[str]
     ) -> list[Trial]:
-        """Compare the page at a URL with the page to which it corresponds, and return the evidence.
+        """Compare the page at a URL with its counterpart on the other host, and return the evidence.
 
-        `twins`: pages of its host with the same text. Such a text is only the frame of the pages, so it proves no
-        difference, and earlier differences of the twins are retracted.
+        `twins`: other URLs of its host with the same text. A text with twins is only the frame of the pages. It proves
+        no difference, and earlier differences of the twins are retracted. See `Hosts.learn` for the other arguments.
         """
         trials = (self.trials.get(there.place.path) for there in map(self.across, twins) if there)
         wrong = (trial for trial in trials if trial and trial.outcome == Outcome.DIFFERENT)
@@ -153,7 +153,7 @@ class Relation:
         return rows
 
     def add(self, rows: Iterable[Trial]) -> bool:
-        """Add trials, sorted oldest first. Each replaces the earlier one of its path; an UNKNOWN one only removes it.
+        """Add trials, sorted oldest first. Each replaces the earlier one of its path; an UNKNOWN trial only removes it.
 
         Return whether the rule came into force or was dropped.
         """
@@ -238,7 +238,7 @@ class Finding(NamedTuple):
     content: int
     """An id of the held document, below 2 ** 64 and equal in every process."""
     first: str = ""
-    """The host that gave the held document first; "" for the host of the URL itself."""
+    """The host that gave the held document first; "" for the host of the other URL."""
 
 
 class Counterpart(NamedTuple):
@@ -248,19 +248,19 @@ class Counterpart(NamedTuple):
     """The canonical form, for lookups. Do not request it."""
     relation: Relation
     is_original: bool
-    """True if the host of `url` had the page first at the majority of paths, and was itself seen first. A host that
-    copies a site later must not replace the original host."""
+    """True if the host of `url` had the page first at more paths than the other host, and was seen no later. So a host
+    that copies a site later never replaces the original host."""
 
     @property
     def recheck(self) -> float:
-        """The share of such URLs to fetch in spite of the rule. The share is larger for a rule with less evidence."""
+        """The share of the rule's URLs to fetch in spite of the rule: the less evidence, the larger."""
         return (1 - self.relation.confidence) * CAUTION
 
 
 class Hosts:
     """Learns from fetched documents which hosts mirror each other.
 
-    The known state of a URL takes precedence over a rule, so call `counterparts` only for unknown URLs.
+    Call `counterparts` only for unknown URLs: what is known of a URL takes precedence over a rule.
     """
 
     def __init__(self) -> None:
@@ -342,10 +342,10 @@ class Hosts:
         A host can't be a copy of a host that was first seen later.
         """
         known = self._met.get(name)
-        is_news = len(self._met) < SITES if known is None else when < known
-        if is_news:
+        is_first = len(self._met) < SITES if known is None else when < known
+        if is_first:
             self._met[name] = when
-        return is_news
+        return is_first
 
     def known(self, url: str) -> list[Trial]:
         """Return the evidence from comparisons of the page at a URL."""
@@ -365,7 +365,7 @@ class Hosts:
         )
 
     def _suspect(self, *pages: tuple[str, str]) -> None:
-        """Given two hosts, each with its URL of one document, add a relation of them, if the URLs correspond."""
+        """Add a relation of two hosts if their URLs of one document correspond. Each page is a host and a URL."""
         (first, a), (second, b) = sorted(pages)
         if found := shape(a, b):
             self._relation((first, second), found)
@@ -380,7 +380,7 @@ class Hosts:
         return self._relations[key]
 
     def _make_room(self, sites: tuple[str, str]) -> None:
-        """Drop the relations with the least evidence: one if this pair has too many, a tenth if all pairs do."""
+        """Drop relations with the least evidence: one if this pair has too many, a tenth if all pairs together have."""
         pair = [relation for relation in self._by_site.get(sites[0], ()) if relation.sites == sites]
         if len(pair) >= PER_PAIR:
             self._drop(min(pair, key=_evidence))
@@ -446,7 +446,7 @@ class Counters:
         return found
 
     def know(self, name: str, fact: int, *, is_counter: bool = True) -> None:
-        """Note that a fact of a host is a counter, or is none."""
+        """Note that a fact of a host is a counter; with `is_counter=False`, that it is none."""
         known = self._known.setdefault(name, set())
         (known.add if is_counter else known.discard)(fact)
 

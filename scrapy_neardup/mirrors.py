@@ -1,6 +1,6 @@
 """Advise whether to skip a URL with held content, and find other URLs for a dead link. No Scrapy.
 
-A skip holds only if another URL delivers the content in the same run, so deliveries are recorded too.
+Deliveries are recorded too, since a skip holds only if another URL delivers the content in the same run.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Advice(NamedTuple):
     """Advice on a URL that need not be fetched."""
 
     action: str
-    """SKIP: `url` has the content. REDIRECT: fetch `url` instead. STOP: send no such request."""
+    """SKIP: `url` has the content. REDIRECT: fetch `url` instead. STOP: send no request."""
     url: str | None
     """The URL that has the content, or should have it."""
     size: int = 0
     """Bytes of the URL's last response; 0 if unknown."""
     recheck: float = 0.0
-    """The share of URLs with this advice to fetch all the same, if it is above NEARDUP_RECHECK."""
+    """The share of URLs to fetch in spite of this advice, if it is above NEARDUP_RECHECK."""
     known_by: str = ""
     """The source of the advice, in words for the log; "" if the URL itself was fetched before."""
     rule: Counterpart | None = None
@@ -72,7 +72,7 @@ class Deliveries:
     """
 
     def __init__(self, store: Store, started: float, clock: Callable[[], float] = time.time) -> None:
-        """`started` is the start of the run. What the store lost of it was not delivered; see `Store.lost`."""
+        """`started` is the start of the run. Deliveries in its lost period (`Store.lost`) do not count."""
         self._store = store
         self.started = started
         self._clock = clock
@@ -85,7 +85,7 @@ class Deliveries:
         return self.is_of_run(self.last(document, by_own_host=by_own_host))
 
     def is_of_run(self, seen: float) -> bool:
-        """Return whether a visit belongs to this run.
+        """Return whether a visit at the time `seen` belongs to this run.
 
         Visits in a killed session of the run do not count, since their items may never have arrived in a feed.
         """
@@ -101,18 +101,18 @@ class Deliveries:
         return self._seen(_name(document), document) > self._seen(document.url, document)
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
-        """Record the delivery of a document, unless this run has a delivery of it already."""
+        """Record a delivery of a document, once a run; with `by_own_host`, also as one by the document's own host."""
         for is_own in (False, True) if by_own_host else (False,):
             if not self.is_delivered(document, by_own_host=is_own):
                 name = _name(document, by_own_host=is_own)
                 self._store.record(Visit("", document, False, self._clock(), name=name))
 
     def record_passing(self, document: Signature) -> None:
-        """Record the delivery of a document for this process only, since no URL may have it any more."""
+        """Record the delivery of a document in memory only, since no URL may return the document any more."""
         self._passing.add(document)
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
-        """Record that URLs delivered older documents in this run. Call this before `new` is recorded."""
+        """Record the older documents that URLs delivered in this run. Call this before `new` replaces them."""
         for visit in filter(None, map(self._store.resolve, urls)):
             document = visit.signature
             if document is None or document is new or visit.is_copy or self.is_of_run(document.first_seen):
@@ -175,7 +175,7 @@ class Mirrors:
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
 
     def _is_led_to(self, link: Visit, before: Collection[str]) -> bool:
-        """Return whether the original's own URL redirected to the link's. Then no other URL returns the document."""
+        """Return whether `before` has the URL of the original. Then no URL but this one returns the document."""
         leading = map(self._store.resolve, before)
         return any(other and not other.is_copy and other.signature is link.signature for other in leading)
 
@@ -200,16 +200,16 @@ class Mirrors:
         return unheld if self._config.redirect_mirrors else None
 
     def _awaited(self, document: Signature, link: Visit | None = None) -> Signature | None:
-        """Return a document if it must still be delivered in this run; None if it was delivered, or need not be."""
+        """Return a document if a URL other than that of `link` must still deliver it in this run; else None."""
         if self._deliveries is None or (link and not link.is_copy):
             return None
         is_alive = self._config.revisit == "skip" and self._clock() - self._deliveries.last(document) <= self._ttl
         return None if is_alive or self._deliveries.is_delivered(document) else document
 
     def _is_placeholder(self, document: Signature) -> bool:
-        """Return whether a text is too short to be the own text of pages at so many paths, as with a login wall.
+        """Return whether the text of a document is at too many paths for its length, as with a login wall.
 
-        A text needs some `SHORT` tokens for each path. Mirrors have one path. Each path may have its real text later.
+        A text needs some `SHORT` tokens for each path. Mirrors share one path. Pages may return their real text later.
         """
         least = min(MANY, max(2, 1 + round(document.sketch.tokens / SHORT)))
         if document.id not in self._placeholders and self._store.urls.at_most(document) >= least:

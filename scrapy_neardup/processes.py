@@ -39,11 +39,11 @@ class ProcessError(Exception):
     """A call failed, or its process died. The message gives the reason."""
 
     died = False
-    at_start = False  # true if it died before its first call
+    at_start = False  # true if the process died before its first call
 
 
 class Processes:
-    """Calls functions in up to `count` processes, or in a thread of this one for 0. `given` is their first argument."""
+    """Calls functions in up to `count` processes; for 0, in a thread of this one. `given` is their first argument."""
 
     def __init__(self, count: int, given: Any) -> None:
         self._given = cloudpickle.dumps(given) if count else given
@@ -105,7 +105,7 @@ class Processes:
 def _end(process: subprocess.Popen[bytes]) -> int:
     process.kill()
     for pipe in filter(None, (process.stdin, process.stdout)):
-        with suppress(OSError):  # for what was not sent any more
+        with suppress(OSError):  # a dead process does not take the rest of a call
             pipe.close()
     return process.wait()
 
@@ -162,7 +162,7 @@ class RowSigner:
 
 
 def signed(batches: Iterable[R], signer: RowSigner, workers: int) -> Generator[tuple[R, Signed], None, None]:
-    """Yield each batch of rows with what `signer` makes of it ahead. A row begins with its number and its data.
+    """Yield each batch of rows with what `signer` made of it in advance. A row begins with its number and its data.
 
     `workers` is the number of processes; 0 for a thread of this one. Raise ProcessError if a row or a process fails.
     """

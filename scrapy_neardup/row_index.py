@@ -1,8 +1,9 @@
-"""Find rows by their postings: in sorted arrays of integers, the newest rows in dictionaries. No I/O.
+"""Find rows by their postings, which are keys and a SimHash. No I/O.
 
-A detector names the kind of its lookup: `Equal` or `Near`, by these postings, or an `Index` of its own.
+Postings are in sorted arrays of integers, those of the newest rows in dictionaries. A detector names the kind of its
+lookup: `Equal` or `Near`, by these postings, or an `Index` of its own.
 
-An entry of an array is one integer of 64 bits: a posting, and the slot of a row.
+An entry of an array is one integer of 64 bits: a posting, and the slot of a row, its position in `Level.places`.
 
     of a key:      0 | 35 bits of the key | 28 bits of the slot
     of a SimHash:  1 | 2 bits: number of a block | 33 bits: the SimHash, rotated so that this block comes first | slot
@@ -36,7 +37,7 @@ from . import native
 
 Integers: TypeAlias = npt.NDArray[np.uint64]
 Posted: TypeAlias = tuple[int, "array[int]", int | None]
-"""The place from which a row is read, its keys, of which 0 is none, and its SimHash or None."""
+"""The place of a row, from which it is read, and its postings: keys, where 0 is no key, and a SimHash or None."""
 BLOCKS, BLOCK_BITS = 4, 16
 SLOT_BITS, KEY_BITS, NEAR_BITS = 28, 35, 33
 MOST = 1 << SLOT_BITS  # the maximum number of rows in a level
@@ -70,10 +71,7 @@ class Equal:
     """A lookup that finds documents in the store by equal fingerprints."""
 
     newest: int = NEWEST
-    """The maximum number of documents for one fingerprint. If more documents have it, the newest are returned.
-
-    A fingerprint that very many documents share proves little.
-    """
+    """The maximum number of documents for one fingerprint. The newest are returned: more would prove little."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ class Level:
 
     @classmethod
     def of(cls, first: int, last: int, rows: Sequence[Posted]) -> Level:
-        """Build a level of rows with numbers from `first` to `last`, the oldest first."""
+        """Build a level of the rows with numbers from `first` to `last`. `rows` are sorted oldest first."""
         keys = np.frombuffer(b"".join([keys for _, keys, _ in rows]), np.uint64)
         slots = np.arange(len(rows), dtype=np.uint64).repeat(np.array([len(keys) for _, keys, _ in rows], np.intp))
         entries = keys >> np.uint64(64 - KEY_BITS) << np.uint64(SLOT_BITS) | slots
@@ -131,7 +129,7 @@ class Level:
         return cls(first, last, places, simhashes, entries[is_new])
 
     def has(self, row: Posted) -> bool:
-        """Return whether the level has all postings of a row, and the rarest leads to its place; True without any."""
+        """Return whether a lookup of the row's rarest posting finds the row; True if the row has no postings."""
         low = Level.of(0, 0, [row]).entries
         if len(low) == 0:
             return True
@@ -142,12 +140,12 @@ class Level:
         return row[0] in self.places[slots[slots < len(self)]]
 
     def find(self, questions: list[Question], nearest: int) -> list[tuple[int, int, int, int]]:
-        """Return hits, the oldest row first: the number of a question, a key or 0, a place, its Hamming distance."""
+        """Return hits, oldest row first: (position of the question, key or 0 for a near SimHash, place, distance)."""
         hits = sorted(_HIT.iter_unpack(self.look(questions, nearest)), key=itemgetter(2))
         return [(at, key, self.places.item(slot), far) for at, key, slot, far in hits]
 
     def look(self, questions: list[Question], nearest: int) -> bytes:
-        """Return hits as `_find` does."""
+        """Return the hits as bytes; see `_find`."""
         find = native.compiled.find if native.compiled else _find
         return find(self.entries, self.simhashes, questions, nearest)
 
@@ -184,7 +182,7 @@ class RowIndex:
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
         self._first: dict[int, int] = {}  # the place of each key; most keys have only one
-        self._more: dict[int, list[int]] = {}  # its further places
+        self._more: dict[int, list[int]] = {}  # the further places of a key
         self._simhashes, self._of_simhashes = array("Q"), array("q")  # SimHashes, and the place of each
         for row in newest:
             self.add(*row)
@@ -241,7 +239,7 @@ class RowIndex:
             self._of_simhashes.append(place)
 
     def remove(self, place: int) -> None:
-        """Forget a row, unless it is in a level. It may still be found until more rows are removed."""
+        """Forget a row, unless it is in a level. Lookups may still find it until many rows have been removed."""
         self._removed.add(place)
         if len(self._removed) > max(TAIL, len(self._rows) // 4):  # a place is in one or two rows
             self._restart(self._kept())
@@ -252,9 +250,9 @@ class RowIndex:
     # Levels
 
     def grow(self, last: int, *, wait: bool = True) -> None:
-        """If `TAIL` rows up to number `last` are in no level, make a level of them. Start a merge if that is due.
+        """If `TAIL` rows up to number `last` are in no level, make a level of them. Start a merge if one is due.
 
-        With `wait`, wait for the end of the merge before, so that answers do not depend on its speed.
+        With `wait`, first wait until the last merge has ended, so that answers do not depend on its speed.
         """
         if last - self.last >= TAIL:
             self.adopt(wait=wait)
@@ -263,7 +261,7 @@ class RowIndex:
                 self._start_merge(due(self._mergeable(), RATIO, MERGED))
 
     def seal(self, last: int) -> None:
-        """Make a level of the newest rows, which have numbers up to `last`. Leave out those that have no number yet."""
+        """Make a level of the newest rows, up to number `last`. Rows without a number yet stay in the dictionaries."""
         newest, rows = self._kept(), dict[int, Posted]()
         later = {place for place, _, _ in newest if self._lacks_number(place)}
         for place, keys, simhash in newest:
@@ -306,7 +304,7 @@ class RowIndex:
 
 
 def sharing(questions: Sequence[Question]) -> set[int]:
-    """Return the places of those questions that share a key with another question, or have a near SimHash."""
+    """Return the positions of the questions that have a key or a near SimHash in common with another question."""
     if len(questions) < 2:  # as of most pages; this saves a third of a claim on a server
         return set()
     level = Level.of(0, 0, [(place, keys, simhash) for place, (keys, _, simhash, _) in enumerate(questions)])
@@ -315,7 +313,7 @@ def sharing(questions: Sequence[Question]) -> set[int]:
 
 
 def due(levels: Sequence[Level], ratio: int, most: int) -> list[Level]:
-    """Return the levels at the end of the list to merge now, which have fewer than `most` rows together; or none."""
+    """Return the last of `levels` that are to be merged now, which have fewer than `most` rows together; or []."""
     taken: list[Level] = []
     rows = 0
     for level in reversed(levels):
@@ -329,7 +327,7 @@ def due(levels: Sequence[Level], ratio: int, most: int) -> list[Level]:
 def merged_columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
     """Yield the places of each level, the SimHashes of each level, and all entries in ascending pieces.
 
-    The slots in entries are counted on from level to level.
+    In the entries, the slots of each level follow those of the level before it.
     """
     yield from (level.places for level in levels)
     yield from (level.simhashes for level in levels)
@@ -364,13 +362,13 @@ def near_postings(simhashes: Integers, distance: int) -> Integers:
 
 
 def keep_nearest(found: dict[int, int], most: int) -> None:
-    """Keep only the `most` places with the least distances; of equal ones, the first."""
+    """Remove all but the `most` nearest places from `found`. Of equal distances, keep the first places."""
     for place in sorted(found, key=found.__getitem__)[most:]:
         del found[place]
 
 
 def _find(entries: Integers, simhashes: Integers, questions: Sequence[Question], nearest: int) -> bytes:
-    """Return four integers for each hit: the number of a question, a key or 0 for a near SimHash, a slot, a distance.
+    """Pack four integers for each hit: the position of a question, a key or 0 for a near SimHash, a slot, a distance.
 
     The newest rows of a key come in ascending order, with distance 0. The nearest rows of each posting of a SimHash
     come nearest first, and the oldest first among equal distances. Slots that do not exist, as in a damaged file, are

@@ -27,11 +27,11 @@ class Signature(Decoded):
     label: str = ""
     """Words that name the item among others of its page; "" if it is alone there."""
     id: int = 0
-    """The key of its row, which has a code of its run and its number in the run; 0 until a store holds it."""
+    """The key of the row, made of a code of the run and a number in the run; 0 until a store holds the document."""
     count: Callable[[int], int] | None = None
     """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
     sample: bool = False
-    """True if it is in the sample that the store keeps of its host's pages. Set by the store."""
+    """True if the document is in the store's sample of the pages of its host. Set by the store."""
 
     @cached_property
     def home(self) -> str:
@@ -43,7 +43,7 @@ class Signature(Decoded):
         return (self.sketch, self.facts) == (other.sketch, other.facts)
 
     def is_twin_of(self, other: Signature) -> bool:
-        """Return whether two documents say the same under equal titles, as when two processes hold one page."""
+        """Return whether two documents have equal titles, sketches and facts, as when two processes hold one page."""
         return self.title == other.title and self.says_the_same(other)
 
     def shrink(self) -> None:
@@ -67,7 +67,7 @@ class Evidence(NamedTuple):
     detector: str
     """The first detector that proposed the earlier document."""
     hamming: int | None
-    """The distance between the SimHashes, if both have one."""
+    """The Hamming distance between the SimHashes; None if a document has none."""
     resemblance: float
     containment: float
     length_ratio: float
@@ -82,7 +82,7 @@ class Visit:
     url: str
     """The URL as it was requested; "" for a visit with a name."""
     signature: Signature | None
-    """The document that the URL returned; None if it returned several, or content that is not held: it is fetched."""
+    """The document that the URL returned; None if the URL returned several, or content that is not held."""
     is_copy: bool
     """True if the URL repeats a document that another URL returned."""
     seen: float
@@ -98,11 +98,11 @@ class Visit:
     target: int | None = None
     """The id of the document; set by the store."""
     at: int = 0
-    """An id with the code of the run that first saw this state; set by the store."""
+    """An id made of the code and a number of the run that first saw this state; set by the store."""
     before: Visit | None = None
-    """The state before that run, in which `signature` is not set; set by the store."""
+    """The state before the run in `at`, with `target` instead of `signature`; set by the store."""
 
     @property
     def shown(self) -> str:
-        """The URL or, for one of several items of a page, its URL and its label; "" for any other name."""
+        """The URL; for one of several items of a page, the URL and the label; "" for any other visit with a name."""
         return self.url or self.name.partition(": ")[2]

@@ -16,8 +16,8 @@ class Verdict:
     """The decision on a document, with its evidence. For a unique document, the evidence is None."""
 
     status: str
-    """`unique`, `duplicate` or `revisit`. A revisit is a document that its own URL returned before or, in a crawl with
-    NEARDUP_REVISIT = "keep", a held document that is returned for the first time in the run."""
+    """`unique`, `duplicate` or `revisit`. A revisit is a document that its own URL returned before. In a crawl with
+    NEARDUP_REVISIT = "keep", a held document that is returned for the first time in the run is a revisit too."""
     duplicate_of: str | None = None
     """The URL of the original or, if it has none of its own, of its page; None if there is neither."""
     original: str = ""

@@ -24,10 +24,7 @@ _FIRST = 15  # bits of a hash that choose its bucket
 
 
 def hash_tokens(tokens: Sequence[str | bytes]) -> Hashes:
-    """Hash each token to 128 bits: two independent 64-bit columns of an array of shape (n, 2).
-
-    No tokens give an array of shape (0, 2).
-    """
+    """Hash each of n tokens to 128 bits: two independent 64-bit columns of an array of shape (n, 2)."""
     hashes = np.frombuffer(b"".join(map(mmh3.hash_bytes, tokens)), "<u8")
     return hashes.astype(np.uint64, copy=False).reshape(-1, 2)
 
@@ -136,7 +133,7 @@ class Terms:
         buckets = np.arange((1 << _FIRST) + 1, dtype=np.uint64)
         starts = self.hashes.searchsorted(buckets[:-1] << np.uint64(64 - _FIRST))
         self.starts = np.append(starts, len(self.hashes)).astype(np.uint32)
-        """For each value of the first 15 bits, the place of the first hash from there on; then the number of hashes."""
+        """For each value of the first 15 bits, the position of the first hash with it or a higher one; then the end."""
 
     def among(self, rows: Hashes) -> Hashes:
         """Return those of n rows, of shape (n, 2), that have the hash of a term in their first column."""
@@ -155,7 +152,8 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
 
     The first digest is the sum of the mixed hashes of all terms, so their order does not matter. Each other digest is
     computed in the same way over a randomized lexicon, which lacks a random 5/16 of the terms. The second 64 bits of a
-    hash select the lexicons that lack it, so a lexicon needs no memory and is equal on every machine. No terms give ().
+    term's hash select the lexicons without the term. So a lexicon needs no memory, and is equal on every machine. No
+    terms give ().
 
     Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection, section 3
     (the digest); Kołcz, Chowdhury, Alspector 2004, Improved robustness of signature-based near-replica detection via
@@ -172,7 +170,7 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
 
 
 def shingle_hashes(hashes: Hashes, width: int) -> Hashes:
-    """Hash each run of `width` tokens, given the 64-bit hashes of n tokens. The result has the shape (n - width + 1,).
+    """Hash each `width` tokens in a row, given the 64-bit hashes of n tokens. The result has n - width + 1 hashes.
 
     Fewer than `width` tokens are one shingle. No tokens give no shingle.
 
@@ -184,14 +182,14 @@ def shingle_hashes(hashes: Hashes, width: int) -> Hashes:
 
 
 def shingles(rows: Hashes, width: int) -> Hashes:
-    """Return the distinct hashes of all runs of `width` tokens, ascending, given token hashes of shape (n, 2)."""
+    """Return the distinct hashes of the shingles of `width` tokens, ascending, given token hashes of shape (n, 2)."""
     return distinct(shingle_hashes(rows[:, 0], width))
 
 
 def minima(hashes: Hashes, bins: int) -> Hashes:
     """Return the smallest hash in each bin, of shape (bins,), given ascending hashes; 0 for an empty bin.
 
-    Bins are equal parts of the range of hashes, so the hashes of a bin are one run of the sorted array.
+    Bins are equal parts of the range of hashes, so the hashes of a bin lie side by side in the sorted array.
 
     Li, Owen, Zhang 2012, section 2 (one permutation hashing).
     """

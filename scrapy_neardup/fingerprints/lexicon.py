@@ -37,7 +37,6 @@ class Lexicon:
 
     @cached_property
     def hashed(self) -> Terms:
-        """The hashes of the terms."""
         return Terms(hash_tokens([*self.terms])[:, 0])
 
     @classmethod
@@ -87,7 +86,7 @@ def builtin() -> Lexicon:
 
 
 def _terms(data: bytes, name: str) -> frozenset[str]:
-    """Return the terms in a file. Lines that begin with `# ` are no terms: they may say their origin and number."""
+    """Return the terms in a file. Leave out lines that begin with `# `. Raise ValueError for another kind of file."""
     try:
         first, *lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
         if first != MAGIC:

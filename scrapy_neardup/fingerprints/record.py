@@ -184,7 +184,7 @@ class Decoded:
             at = start + 8 * count
 
     def check(self) -> None:
-        """Raise ValueError or struct.error unless the parts have the sizes that the head says."""
+        """Raise ValueError or struct.error unless the parts have the sizes that the head states."""
         head = self.head
         size = HEAD.size + 8 * (head.digests + head.bands) + head.facts + head.own
         if len(self.record) != size:
@@ -225,7 +225,7 @@ def _made(source: Source, wanted: Wanted) -> bytes:
 
 
 def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
-    """Return a sketch, given a number of tokens, the distinct hashes of shingles, ascending, and those of figures."""
+    """Return a sketch. `shingles` are the distinct hashes of shingles, ascending; `figures` the hashes of figures."""
     smallest, sample = hashes.minima(shingles, BINS), hashes.distinct(figures >> np.uint64(48)).astype(">u2")
     codes = ((smallest % np.uint64(CODES)).astype(np.uint8) + np.uint8(1)) * (smallest > 0)
     return Sketch(tokens, len(shingles), len(sample), codes.tobytes(), sample[:FIGURES].tobytes())
@@ -251,7 +251,7 @@ def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: in
 
 
 def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
-    """Return a record with the fingerprints of further detectors added. It must have none of other detectors so far.
+    """Return a record with the fingerprints of further detectors added. It must have only standard ones so far.
 
     Raise ValueError for more than two fingerprints of `exact`.
     """
@@ -268,7 +268,7 @@ def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
 
 @cache
 def salt(name: str) -> int:
-    """Return the salt of a kind of keys, such as those of a detector. Salts keep kinds apart that share one index."""
+    """Return the salt of a kind of keys, such as the keys of a detector. All kinds share one index."""
     return hashes.hash_text(name)
 
 
@@ -340,13 +340,13 @@ def common_shingles(a: Sketch, b: Sketch, shared: float) -> float:
 
 
 def containment(a: Sketch, b: Sketch, shared: float) -> float:
-    """Return the share of the smaller document's shingles that the other has. `shared` is their resemblance."""
+    """Return the share of the smaller document's shingles that the other has; 1.0 without any."""
     smaller = min(a.shingles, b.shingles)
     return min(1.0, common_shingles(a, b, shared) / smaller) if smaller else 1.0
 
 
 def missing_figures(a: Sketch, b: Sketch) -> float:
-    """Estimate how many figures the document with fewer figures has that the other document lacks.
+    """Estimate how many figures of the document with fewer figures the other document lacks.
 
     The samples are compared up to the largest value that both cover. If a document has no figures, return 0.0.
     """

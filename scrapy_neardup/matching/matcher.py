@@ -52,7 +52,7 @@ class Comparison(NamedTuple):
     figures: int
     """The number of figures in the document that has fewer of them; 0 if one document has none."""
     missing_figures: float
-    """The number of these figures that the other document lacks."""
+    """How many of `figures` the other document lacks."""
 
 
 def compare(a: Sketch, b: Sketch) -> Comparison:
@@ -87,7 +87,7 @@ class Rule:
     """Added to the required resemblance for up to `LONG` tokens; beyond, `allowance` × `LONG` / tokens is added."""
     short_allowance: float = 8.0
     """`short_allowance` / tokens is added instead if it is more, as for short texts. Neither is added if `resemblance`
-    is given by length."""
+    is a mapping."""
     tokens_a_figure: float = 200.0
     """One more figure may differ for each of this many tokens."""
 
@@ -109,8 +109,8 @@ class Rule:
         facts. `repeated`: the original has copies already.
 
         A text of fewer than `min_tokens` tokens repeats only an equal text: of the same record or, with `short_text`
-        "exact", of any. If the original has copies, the rule is less strict, since the original is then one of several
-        versions of a text, and another version may differ more from it than a copy does.
+        "exact", of any. The rule is less strict if the original has copies. Then both may be versions of one text,
+        and two versions differ more than a copy and its original.
         """
         if found.tokens < max(self.min_tokens, 1):
             is_exact = self.short_text == "exact" and found.tokens > 0
@@ -129,7 +129,7 @@ class Rule:
         return found.resemblance >= NEAR and found.figures <= FEW_FIGURES * found.tokens
 
     def may_accept(self, found: Comparison) -> bool:
-        """Return whether `accepts` may hold once form is left out; True for texts that are too short to tell."""
+        """Return whether `accepts` may be True once form is left out; True for texts that are too short to tell."""
         return found.tokens < self.min_tokens or found.resemblance >= LEAST
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
@@ -171,7 +171,7 @@ logger = logging.getLogger(__name__)
 MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a large family of similar texts has more
 MOST_COPIED = 10_000  # the maximum number of first copies to remember
 LISTS = 100  # the maximum number of pages whose items are remembered, the last ones
-URL = "url"  # stands for a detector if no detector proposed the document that the URL returned last
+URL = "url"  # the name of no detector: a document's URL returned the candidate last
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
 _cached = lru_cache(maxsize=10_000)
@@ -198,7 +198,7 @@ class Matcher:
         self._erasures = store.session.erasures
         self.keeps_revisits = config.revisit == "keep"
         self._copies: dict[tuple[str, int], Signature] = {}
-        """The first copy with facts, by its host and its original."""
+        """The first copy with facts, by its host and the id of its original."""
         self._given: OrderedDict[str, set[int]] = OrderedDict()
         """The ids of the documents that each page with several items gave."""
 
@@ -218,17 +218,19 @@ class Matcher:
             self._copies.setdefault((name, match.signature.id), signature)
 
     def forget(self, signature: Signature) -> None:
-        """Forget a document whose place another one took, so that it shows no form."""
+        """Forget a document that another one replaced. Then the old one shows no form."""
         self._siblings.forget(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Return the match with the original of a document; None if the document is unique.
 
-        Documents of preferred hosts come first, then an equal one that this URL returned before, then the one that it
-        returned last, then others that it returned before. Of the nearest of these, choose by three criteria, in this
-        order: its facts are equal, its own URL still returns it, it has the most copies. The text with the most copies
-        is probably in the middle of a family of texts: by resemblance alone, the order of arrival would split the
-        family. If several documents are equal in text, title and facts, choose the oldest.
+        Choose in steps. Leave out a step that no document passes:
+
+        1. documents of preferred hosts;
+        2. documents that this URL returned: equal ones, else the last one, else all;
+        3. the nearest ones, sorted by equal facts, then by a URL that still returns the document, then by most copies:
+           by resemblance alone, the order of arrival would split a family of texts;
+        4. of documents with the same text, title and facts, the oldest.
         """
         self.apart = None
         self._has_siblings = False
@@ -254,7 +256,7 @@ class Matcher:
         return held.facts == signature.facts, is_current, held.copy_count, match.evidence.resemblance, -held.first_seen
 
     def _is_superseded(self, signature: Signature) -> bool:
-        """Return whether the own URL of a document of an earlier run has since returned another with the same text."""
+        """Return whether a document of an earlier run is outdated: its URL has since returned another with its text."""
         last = self.last(signature.url)
         is_other = last is not None and last is not signature and _same_text(last, signature)
         return is_other and not self._store.is_new(signature)
@@ -262,7 +264,7 @@ class Matcher:
     def _repeated(self, document: Document, signature: Signature) -> list[Match]:
         """Return a match for each held document that a document repeats; if some are of preferred hosts, only these.
 
-        A document of a preferred host is compared only with those of its host. So copies on other hosts show no form.
+        A document of a preferred host is compared only with documents of its host, and only they show form.
         """
         proposed = [each for each in self.candidates(document, signature) if not self._outranks(document, each)]
         if not proposed:  # as for most documents
@@ -289,21 +291,21 @@ class Matcher:
         matches = [match for _, match in found]
         if signature.facts and not outranked:
             self._learn_counters(document, signature, matches)
-        told_apart = self._told_apart(signature, matches) if signature.facts else {}
+        facts = self._distinguishing(signature, matches) if signature.facts else {}
         for pair, match in found:
             earlier = match.signature
             if self._why_apart(document, earlier, pair):
                 self._has_siblings = True
                 self._note_apart(signature, earlier)
-            elif self._may_be_record(signature, earlier, told_apart):
+            elif self._may_be_record(signature, earlier, facts):
                 yield match
 
-    def _may_be_record(self, later: Signature, earlier: Signature, told_apart: Mapping[str, frozenset[int]]) -> bool:
+    def _may_be_record(self, later: Signature, earlier: Signature, facts: Mapping[str, frozenset[int]]) -> bool:
         """Return whether a document may be the same record as an earlier one, judging by the facts of third records.
 
-        It is not if the first record of its host that repeated the earlier one has other facts. So if ten ads of a host
-        repeat one ad of another host, only the first is lost. Nor is it if the two are of two hosts, and differ in a
-        fact in which records of one host with this text differ (see `_told_apart`).
+        Return False if the first document of its host that repeated the earlier one has other facts. So if ten ads of a
+        host repeat one ad of another host, only the first is lost. On two hosts, return False as well if the two differ
+        in a fact that `_distinguishing` names.
         """
         copy = self._copies.get((later.home, earlier.id))
         is_other = later.facts and copy and (later.url, later.label) != (copy.url, copy.label)
@@ -312,14 +314,14 @@ class Matcher:
         site = earlier.home
         if site == later.home:
             return True
-        names = told_apart.get(site, frozenset()) | frozenset().union(*told_apart.values()) & names_in(earlier.facts)
+        names = facts.get(site, frozenset()) | frozenset().union(*facts.values()) & names_in(earlier.facts)
         return agree_in(names, later.facts, earlier.facts)
 
-    def _told_apart(self, signature: Signature, matches: Iterable[Match]) -> dict[str, frozenset[int]]:
-        """Return, for each host with several records that resemble a document, the facts that tell these records apart.
+    def _distinguishing(self, signature: Signature, matches: Iterable[Match]) -> dict[str, frozenset[int]]:
+        """Return, for each host with several records that a document resembles, the facts in which they differ.
 
-        The document can repeat a record of another host only if it agrees with that record in these facts. Unless its
-        URL returned a copy last, it is one of the records of its own host, in place of what its URL returned before.
+        The document counts as a record of its own host, unless its URL returned a copy last. Records that newer ones
+        replaced do not count.
         """
         known = self._store.resolve(signature.url) if signature.url else None
         is_record = signature.home and not (known and known.is_copy)
@@ -333,8 +335,8 @@ class Matcher:
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
         """Learn counters: facts that differ though the document's URL returned the same text before.
 
-        If other items may have this URL too, compare those of the last run. If several of that run share the text, it
-        is unknown which is which, unless one has the same facts.
+        If other items may have this URL too, compare with the item that has equal facts, else with the only one of the
+        last run. If that run has several items with this text, learn nothing.
         """
         held = [each.signature for each in matches if _same_text(signature, each.signature)]
         held = [each for each in held if self.is_own(document.url, each)]
@@ -380,16 +382,16 @@ class Matcher:
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         is_beside = is_item or (not has_its_url and earlier.id in self._given.get(document.page, ()))
         of = self._store.counters.of
-        counters = of(document.url) | of(earlier.url) if has_its_url else ()  # another host may have had it first
-        is_news = is_own and not self.keeps_revisits  # what changed there, also if another host had it first
+        counters = of(document.url) | of(earlier.url) if has_its_url else ()  # the original may be of another host
+        counts_on_two = is_own and not self.keeps_revisits  # a change of this page is wanted, whatever other hosts have
         return pair.why_siblings(
-            is_own=is_own, is_news=is_news, has_its_url=has_its_url, is_beside=is_beside, counters=counters
+            is_own=is_own, counts_on_two=counts_on_two, has_its_url=has_its_url, is_beside=is_beside, counters=counters
         )
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
-        """Yield each candidate in the scope with the first detector that proposed it.
+        """Yield each candidate in NEARDUP_SCOPE with the first detector that proposed it.
 
-        Then yield what the document's URL returned last, whatever the scope, unless it came before.
+        Finally, yield the document that this URL returned last, in any scope, if it was not yielded yet.
         """
         scope = self._scope(document.url or "")
         seen: set[Signature] = set()
@@ -405,7 +407,7 @@ class Matcher:
             yield URL, last
 
     def _verified(self, page: JudgedPage, name: str, earlier: Signature) -> tuple[Pair, Match] | None:
-        """Return a page and a candidate of the detector `name` as a pair and a match; None if the rule rejects it."""
+        """Return a page and a candidate of the detector `name` as a pair and a match; None if the rule rejects them."""
         self.compared += 1
         later = page.signature
         found = compare(later.sketch, earlier.sketch)
@@ -426,7 +428,7 @@ class Matcher:
     def _is_same_record(self, later: Signature, earlier: Signature, pair: Pair) -> bool:
         """Return whether two documents with equal text are the same record of one host.
 
-        Without text, a strong fact must be equal too.
+        Their facts must agree, and their titles if the later one has a title. Without text, one fact must be strong.
         """
         return (
             bool(later.facts)
@@ -437,7 +439,7 @@ class Matcher:
         )
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
-        """Note that only one fact keeps a document apart from an earlier one of its host with the same text."""
+        """If only one fact keeps a document apart from an earlier one of its host with the same text, set `apart`."""
         if _same_text(later, earlier) and later.home == earlier.home:
             names = differing(later.facts, earlier.facts)
             if len(names) == 1:
@@ -446,7 +448,7 @@ class Matcher:
     def trial(self, signature: Signature, url: str) -> Finding | None:
         """Compare a document with the one that `url`, the corresponding URL of another host, last returned.
 
-        Return None if that is unknown, or if the comparison proves nothing.
+        Return None if `url` has no such document, or if the comparison proves nothing.
         """
         link = self._store.resolve(url)
         held = link.signature if link and link.firm else None
@@ -465,7 +467,7 @@ class Matcher:
         return link.signature if link and not link.is_copy else None
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
-        """Return whether a URL is a held document's own URL, or returned that document last, and not as a copy."""
+        """Return whether a URL is a held document's own URL, or last returned this document, and not as a copy."""
         if not url or not signature.url:
             return False
         return self.last(url) is signature or canonical_url(url) == canonical_url(signature.url)
@@ -476,7 +478,7 @@ def _fragment(url: str | None) -> str:
 
 
 def _same_text(a: Signature, b: Signature) -> bool:
-    """Return whether two texts are equal, or both documents are records without text."""
+    """Return whether two documents have equal normalized texts, or both have no text."""
     if not (a.sketch.tokens and b.sketch.tokens):
         return a.sketch.tokens == b.sketch.tokens
     return bool(a.head.digest) and a.head.digest == b.head.digest

@@ -5,10 +5,10 @@ has too is *form*, and no evidence of a copy. The rest is a page's *own* text. `
 keep both pages: facts differ, the text is thin, the earlier text lacks the subject of the title, the own texts resemble
 each other too little, or each text has figures or passages that the other lacks. docs/decisions.md has all reasons.
 
-A shingle is form if another page that this process knows has it: a candidate, or one of the last pages of the later
-page's host, of which the store gives a sample at first. The earlier page does not count, nor do pages with its text:
-they are records that differ in a fact. A page that was found to be a copy counts if its title is not its original's, or
-if it has little of the original's text; without titles, if it is no near copy.
+A shingle is form if another known page has it. The known pages are the candidates, and the last pages of the later
+page's host: at first, a sample from the store. The earlier page does not count, nor do pages with its text: they are
+records that differ in a fact. A copy counts if its title differs from its original's, or if it has little of the
+original's text. If one of the two has no title, each copy counts except a near one.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from ..text.urls import home
 
 PAGES = 128  # remembered pages of a host, the last ones
 MOST = 256 * PAGES  # remembered pages of all hosts; the hosts seen longest ago are forgotten
-LITTLE = 0.4  # the required resemblance of own texts about one subject; with this share of a subject, a text lacks it
+LITTLE = 0.4  # the required resemblance of own texts about one subject; a text lacks a subject of which it has no more
 NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjects of one host
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
 PASSAGE = 20  # words of a passage that counts on any host
-PART = 0.16  # the share of a text in passages, from which it is another text
+PART = 0.16  # if passages make up more than this share of a text, it is another text
 SOME = 0.03  # the same share, if the titles of one host say nothing, or if the passages have `MUCH` words
 MUCH = 400  # words of new passages that no copy has
 
@@ -117,12 +117,12 @@ class JudgedPage:
 
     @cached_property
     def body(self) -> int:
-        """The place of the first word behind the title, if the text begins with its title; else 0."""
+        """The number of words in the first line of the text if all are words of the title; else 0."""
         heading = tokenize(self.document.text.lstrip().partition("\n")[0])
         return len(heading) if set(heading) <= set(tokenize(self.signature.title)) else 0
 
     def bins_of(self, word: str, start: int) -> npt.NDArray[np.intp]:
-        """Return the bins of the sampled shingles that contain a word at the place `start` or behind it."""
+        """Return the bins of the sampled shingles that contain `word` at or after the position `start` of the text."""
         if (word, start) not in self._bins:
             at, bins = self.samples
             words = enumerate(self.document.tokens[start:], start)
@@ -142,13 +142,13 @@ class Pair:
         self.is_of_one_host = page.signature.home == earlier.home != ""
 
     def why_siblings(
-        self, *, is_own: bool, is_news: bool, has_its_url: bool, is_beside: bool, counters: Names
+        self, *, is_own: bool, counts_on_two: bool, has_its_url: bool, is_beside: bool, counters: Names
     ) -> str | None:
         """Return the reason why the two pages are siblings; None if they are not.
 
-        `is_own`: the earlier page is what this URL returned before. Then only facts, titles and new passages count.
-        `has_its_url`: it has this URL, but may be another item of the page. `is_beside`: one page gave both this run.
-        `is_news`: facts and titles count whatever the hosts. `counters`: the hashed names of facts that do not count.
+        `is_own`: the later page's URL returned the earlier page before. Then only facts, titles and new passages count.
+        `has_its_url`: both have one URL, but may be two items. `is_beside`: one response gave both in this run.
+        `counts_on_two`: facts and titles count on two hosts too. `counters`: hashed names of facts that do not count.
         """
         ours, theirs = self._later.facts, self._earlier.facts
         is_record = are_strongly_equal(ours, theirs)
@@ -156,12 +156,12 @@ class Pair:
             return "the items differ in a number that is the same on all sites"
         document = self._page.document
         needs_all = is_own and document.url not in document.loose
-        if not self.is_of_one_host:  # links lead to its own host
+        if not self.is_of_one_host:  # the links of each page lead to its own host
             counters = names_in(ours, (Kind.LINK,)).union(counters)
-        is_of_one_site = self.is_of_one_host or is_news
-        if (is_of_one_site or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
+        counts = self.is_of_one_host or counts_on_two
+        if (counts or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
             return "the items differ in " + self._differing(counters)
-        if is_of_one_site and (has_its_url or is_record) and self._has_other_title:
+        if counts and (has_its_url or is_record) and self._has_other_title:
             return "the titles differ"
         if is_beside and has_its_url and not self._is_equal:
             return "one page has both"
@@ -170,7 +170,7 @@ class Pair:
         if is_own or is_record or not document.url or not self._earlier.url:
             return None
         if ours and self._is_equal and self.is_of_one_host:
-            # Equal facts and equal text are one record, even if the text is a form.
+            # Equal facts and equal text are one record, even if all of the text is form.
             return "the titles differ" if self.differ_in_subject else None
         return next(self._reasons(), None)
 
@@ -181,7 +181,7 @@ class Pair:
         return "the field " + ", ".join(known) if known else "a fact"
 
     def _reasons(self) -> Iterator[str]:
-        """Yield the reasons that take more than facts to find."""
+        """Yield the reasons other than facts, such as different subjects or passages."""
         titles = self._later.title, self._earlier.title
         is_one = self.is_of_one_host
         is_same = self._is_equal and (not (is_one and all(titles)) or self._has_same_title)
@@ -227,7 +227,7 @@ class Pair:
 
     @cached_property
     def _lacking(self) -> tuple[float, float]:
-        """The share of the later text's shingles that the earlier text lacks, and the same the other way round.
+        """The share of the later text's shingles that the earlier text lacks, then the same share of the earlier text.
 
         Each is 1 - containment (Broder et al. 1997, section 2).
         """
@@ -237,7 +237,7 @@ class Pair:
 
     @cached_property
     def _grown(self) -> float:
-        """The share of the later text in passages of `PASSAGE` words or more that the earlier text lacks."""
+        """The share of the later text's words that are in `_passages` of `PASSAGE` words or more."""
         added, _ = self._lacking
         if added <= SOME:
             return 0.0
@@ -259,11 +259,11 @@ class Pair:
 
     @property
     def _has_other_title(self) -> bool:
-        """True if the subjects of the titles differ; for a page with one item, in more than figures."""
+        """True if two titles have different subjects. Figures count only for one of several items of a page."""
         page, theirs = self._page, title_words(self._earlier.title)
         if page.title == theirs or not (page.title and theirs):
             return False
-        if not (self.is_of_one_host or self.differ_in_subject):  # but in the names of their sites
+        if not (self.is_of_one_host or self.differ_in_subject):  # only the names of their sites differ
             return False
         ours, theirs = page.subject, subject(theirs, page.host_titles | {page.title})
         if page.document.is_one_of_several:
@@ -272,10 +272,10 @@ class Pair:
 
     @property
     def _differ_in_name(self) -> bool:
-        """True if the titles differ in names, and the later text says both; on one host, also if it says neither.
+        """True if each title has a name that the other lacks, and the later text has both names.
 
-        Titles do not differ if one has all parts of the other, in any order. On two hosts, both titles need a name of
-        their own, since news sites add "Update", "photos" and the like.
+        On one host, also True if the text has none of the names, and the titles share a word. False if one title has
+        all parts of the other. For equal texts, False on two hosts, and on one host if only one title has a name.
         """
         ours, theirs = self._page.title, title_words(self._earlier.title)
         first, second = (set(title_parts(each.title)) for each in (self._later, self._earlier))
@@ -283,7 +283,7 @@ class Pair:
         if not found or first <= second or second <= first:
             return False
         said = [bool(name) and self._page.words.issuperset(name) for name in found]
-        if not self.is_of_one_host:
+        if not self.is_of_one_host:  # news sites add "Update", "photos" and the like
             return all(said) and not self._is_equal
         if self._is_equal and bool(found[0]) != bool(found[1]):
             return False
@@ -297,9 +297,9 @@ class Pair:
 
     @property
     def _has_other_figures(self) -> bool:
-        """True if each text has a figure that the other lacks, and both seem to be one form.
+        """True on one host if each text has a figure that the other lacks, and the texts seem to share a form.
 
-        They do if their titles say nothing, or if they have equally many words, as copies with other dates rarely do.
+        They seem to if the titles say nothing, or if they have equally many words: copies with other dates rarely do.
         """
         later, earlier = self._later.sketch, self._earlier.sketch
         is_form = self._titles_say_nothing or later.tokens == earlier.tokens
@@ -307,9 +307,10 @@ class Pair:
 
     @property
     def _has_other_value(self) -> bool:
-        """True if the earlier text seems to have other words in place of a value of the later text.
+        """True on one host if the titles say nothing, and the earlier text seems to have another value somewhere.
 
-        It lacks all sampled shingles with the value, but has the one before them, and has words of its own instead.
+        The earlier text then has the last sampled shingle before a value of the later text, but no sampled shingle with
+        the value. Each text has shingles that the other lacks.
         """
         added, lost = self._lacking
         if not (self.is_of_one_host and self._titles_say_nothing and 2 * lost > added > 0):
@@ -322,15 +323,15 @@ class Pair:
 
     @property
     def _titles_say_nothing(self) -> bool:
-        """True if the titles are equal, or one is missing though other pages tell what is form."""
+        """True if the titles are equal. If one is missing, True if other pages show what is form."""
         has_titles = bool(self._later.title and self._earlier.title)
         return self._has_same_title if has_titles else any(self._counts)
 
     @cached_property
     def differ_in_subject(self) -> bool | None:
-        """True if the titles have different subjects; None if that is unknown.
+        """True if the titles have different subjects, False if they have one subject; None if that is unknown.
 
-        It is if a title is missing, if neither has a subject, or if a third known page of one host has this title.
+        It is unknown if a title or both subjects are missing; on one host, also if a third page has the later title.
         """
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
         if not (page.title and other):
@@ -345,13 +346,13 @@ class Pair:
 
     @property
     def _differ_in_section(self) -> bool:
-        """True if neither title contains the other: "Boats: rigs: length" and "Boats: length"."""
+        """True if neither title contains the other, as with "Boats: rigs: length" and "Boats: length"."""
         ours, theirs = (f" {' '.join(title)} " for title in (self._page.title, title_words(self._earlier.title)))
         return not (ours in theirs or theirs in ours)
 
     @property
     def _has_own_end(self) -> bool:
-        """True if each title has a last part that the other lacks, and the later one's is no name of a site."""
+        """True if each title ends in a part that the other lacks, and the later one does not end in a site's name."""
         ours, theirs = (title_parts(each.title) for each in (self._later, self._earlier))
         is_known = len(self._page.host_titles - {self._page.title}) > 1
         if not (is_known and min(len(ours), len(theirs)) > 1) or ours[-1] in theirs or theirs[-1] in ours:
@@ -361,17 +362,17 @@ class Pair:
 
     @cached_property
     def _counts(self) -> list[bool]:
-        """For each other page, whether it shows form: False for the earlier page and for pages with its text."""
+        """For each other page, whether it shows form: False for the earlier page and pages with its text."""
         own, text = _key(self._earlier), self._earlier.head.codes
         return [place != own and codes != text for place, codes in self._page.others.items()]
 
     def _lacks_subject(self) -> bool:
-        """Return whether the earlier text lacks most of the shingles around the words that only this title has.
+        """Return whether the earlier text lacks most of the shingles around the words that only the later title has.
 
-        On one host, each word counts as much as any other, however often it is in the text. If no such shingle is
-        sampled, the earlier text lacks them, except in long texts of two hosts: the two texts differ somewhere. On two
-        hosts, the name of the site does not count. Nor does a headline above the text unless it is a name, since each
-        news site writes its own.
+        On one host, each word counts the same, however often the text has it. On two hosts, each shingle counts the
+        same. The name of the site does not count there, nor does a headline above the text unless it is a name: each
+        news site writes its own headline. If the words are in the text, but no shingle around them is sampled, return
+        True; for a long text of two hosts, False.
         """
         if self._is_equal:
             return False
@@ -394,7 +395,7 @@ class Pair:
     def own_resemblance(self) -> float:
         """The resemblance of the own texts of both pages. If all is form: 1.0 for equal texts, else 0.0.
 
-        Fewer than `SHINGLES` own shingles say little. Then it is at most the resemblance of the whole texts.
+        With fewer than `SHINGLES` own shingles, it is at most the resemblance of the whole texts: so few say little.
         """
         if not self._own.any:
             return float(self._is_equal)
@@ -433,7 +434,7 @@ class Siblings:
         self._stored = stored
         self._hosts: OrderedDict[str, dict[PageKey, bytes]] = OrderedDict()
         self._complete: set[str] = set()
-        """The hosts whose stored pages were read. They are read when a page has candidates, which few pages have."""
+        """The hosts whose stored pages were read. This is done at the first page of a host with candidates."""
         self._count = 0  # of remembered pages
 
     def learn(self, signature: Signature) -> None:
@@ -448,7 +449,7 @@ class Siblings:
         self._keep(name, len(pages) - known)
 
     def _keep(self, name: str, more: int) -> None:
-        """Mark a host, which got `more` pages, as the last one seen. Forget others if there are over `MOST` pages."""
+        """Count `more` pages of a host, the host seen last. Above `MOST` pages, forget the hosts seen longest ago."""
         self._hosts.move_to_end(name)
         self._count += more
         while self._count > MOST:
@@ -457,14 +458,13 @@ class Siblings:
             self._complete.discard(first)
 
     def forget(self, signature: Signature) -> None:
-        """Forget a page, if it is remembered."""
         if self._hosts.get(signature.home, {}).pop(_key(signature), None):
             self._count -= 1
 
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
-        """Remember a copy if it may be a sibling after all: then it shows which text is form.
+        """Remember a copy if it may be a sibling after all, and so shows which text is form.
 
-        Other URLs of one page are no siblings, so a near copy is remembered only if it has a title of its own.
+        It may be if the titles differ, or if the texts share little; without two titles, if it is no near copy.
         """
         has_titles = bool(copy.title and original.title)
         has_own_title = has_titles and not same_title(copy.title, original.title)

@@ -1,6 +1,6 @@
 """The compiled part: functions in C with equal results as their twins in Python and in jieba, but faster.
 
-The twins are used where it was not built: without a compiler at installation, or on a big-endian machine.
+The twins are used where the compiled part is missing: without a compiler at installation, on a big-endian machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Array: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 
 
 class Compiled(Protocol):
-    """The compiled functions. Each raises ValueError if a size does not fit. The C files name its twin."""
+    """The compiled functions. Each raises ValueError if a size does not fit. Comments in C name the Python twins."""
 
     VERSION: int
 

@@ -77,6 +77,6 @@ def server_module(address: str) -> ModuleType:
 
 
 def compact(address: str) -> None:
-    """Give unused space of a store's file back to the system. Other processes may use the store meanwhile."""
+    """Give unused space of a store's file back to the system, even while others use it. Leave a server as it is."""
     if not is_server(address):
         compact_file(address)

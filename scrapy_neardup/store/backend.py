@@ -59,7 +59,7 @@ class Entry(NamedTuple):
     """The 64-bit keys by which the index finds the row, with well-mixed bits."""
     simhash: int | None = None
     keeps_place: bool = False
-    """True if the row exists and keeps its postings. Other processes get no news of such a change."""
+    """True if the row exists and keeps its postings. Then other processes do not read it as new."""
 
 
 @dataclass
@@ -81,8 +81,8 @@ class Found:
 class Backend(Protocol):
     """Storage and lookup of rows. Use a back end in one thread at a time.
 
-    A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns. The default
-    bodies are for a store that no other process uses.
+    A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns. The methods
+    that are defined here are for a store that no other process uses.
     """
 
     name: str
@@ -166,7 +166,7 @@ class Backend(Protocol):
         return
 
     def meet(self) -> None:
-        """From now on, also find pending documents of other back ends that meet, for the same file and thread."""
+        """Share pending documents, from now on, with other back ends of the same file and thread that call this."""
         return
 
     def describe(self) -> dict[str, object]:
@@ -187,13 +187,13 @@ class Lookup:
         self._newest = {n: each.newest for n, each in indexes.items() if isinstance(each, Equal)}
         self._most = max(self._newest.values(), default=0)
         self._distance = next((each.distance for each in indexes.values() if isinstance(each, Near)), None)
-        self.own: dict[str, Index[Any]] = {n: e for n, e in indexes.items() if not isinstance(e, (Equal, Near))}
+        self.in_ram: dict[str, Index[Any]] = {n: e for n, e in indexes.items() if not isinstance(e, (Equal, Near))}
         """The indexes in RAM, by name of the detector."""
 
     def question(self, signature: Signature) -> Question:
         """Return the question by which the back end finds documents like this one."""
         keys = signature.index_keys
-        if self.own:  # their keys are not looked up
+        if self.in_ram:  # the keys of their detectors are not looked up
             keys = array("Q", chain.from_iterable(signature.keys.get(name, ()) for name in self._newest))
         return Question(keys, self._most, None if self._distance is None else signature.simhash, self._distance or 0)
 
@@ -208,10 +208,9 @@ class Lookup:
     def enter(self, signature: Signature) -> None:
         """Add a document to the indexes in RAM, in place of its old entries."""
         self.remove(signature)
-        for name, index in self.own.items():
+        for name, index in self.in_ram.items():
             index.add(signature.fingerprints.get(name, ()), signature)
 
     def remove(self, signature: Signature) -> None:
-        """Remove a document from the indexes in RAM."""
-        for name, index in self.own.items():
+        for name, index in self.in_ram.items():
             index.remove(signature.fingerprints.get(name, ()), signature)

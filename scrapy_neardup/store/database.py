@@ -77,7 +77,7 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
 
 @contextmanager
 def store_errors(path: str, what: str) -> Iterator[None]:
-    """Convert SQLite's errors in a `with` block to StoreError with advice. `what` follows "can't be": "opened"."""
+    """Convert SQLite's errors in a `with` block to StoreError with advice. `what` completes "the store can't be"."""
     try:
         yield
     except ERRORS as error:
@@ -85,7 +85,7 @@ def store_errors(path: str, what: str) -> Iterator[None]:
 
 
 def failure(path: str, what: str, error: Exception) -> StoreError:
-    """Return a StoreError with advice for one of `ERRORS`. `what` follows "can't be": "opened"."""
+    """Return a StoreError with advice for one of `ERRORS`. `what` completes "the store can't be"."""
     why = " ".join(str(error).split())
     if "not a database" in why:
         return StoreError(f"store {path!r} {_NO_STORE}")
@@ -139,7 +139,7 @@ def _check_content(path: str, db: sqlite3.Connection, check: bool) -> None:
 
 
 def namespaces(db: sqlite3.Connection) -> dict[str, str]:
-    """Return the name of the table of each namespace, by namespace. Other programs may have tables in the file."""
+    """Return the name of the table of each namespace, by namespace. Leave out tables of other programs."""
     return {unquote(name[len(TABLE) + 1 :]): name for name in tables(db) if f"{name}/".startswith(f"{TABLE}/")}
 
 
@@ -173,7 +173,7 @@ def _check_formats(path: str, db: sqlite3.Connection, names: list[str]) -> None:
 
 
 def _prepare(db: sqlite3.Connection, table: str, writes: bool) -> None:
-    """Create the table if it is missing. With `writes=False`, create an empty, temporary table instead."""
+    """Create the table if it is missing: with `writes=False`, only as an empty, temporary table."""
     if not writes:
         if table not in tables(db):
             db.execute(f'CREATE TEMP TABLE "{table}" {_COLUMNS.replace(" AUTOINCREMENT", "")}')
@@ -289,7 +289,7 @@ class Writer:
 
 
 def _for_some(begin: str, rows: list[list[Any]], end: str = "", mark: str = "(?,?)") -> Iterator[tuple[str, list[Any]]]:
-    """Yield statements for `WRITTEN` rows at a time, with their arguments."""
+    """Yield statements for `WRITTEN` rows at a time, with their arguments: `begin`, a `mark` for each row, `end`."""
     for at in range(0, len(rows), WRITTEN):
         some = rows[at : at + WRITTEN]
         yield f"{begin}{','.join([mark] * len(some))}{end}", [value for row in some for value in row]

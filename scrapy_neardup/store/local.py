@@ -53,7 +53,7 @@ class MemoryBackend(Backend):
         yield from self.get(self._keys(kind, run))
 
     def _keys(self, kind: str, run: str) -> list[Any]:
-        """Return the keys of the rows of a kind, or those of a run."""
+        """Return the keys of the rows of a kind in RAM; with `run`, only those of this run."""
         first, end = bounds(kind, run)
         some: list[Any] = [key for key in self._rows if isinstance(key, type(first))]
         return [key for key in some if first <= key < end]
@@ -70,7 +70,7 @@ class MemoryBackend(Backend):
     def _found(self, question: Question, places: Places, times: int = 1) -> Found:
         """Return the existing rows at `places`, found by asking for `times` as many rows as the question wants.
 
-        If deleted rows took the places of others, ask again for more.
+        If too few of them exist, since others were deleted, ask again for more.
         """
         if not places.keys and not places.near:
             return Found()
@@ -141,7 +141,7 @@ class SqliteBackend(MemoryBackend):
         self._db = open_database(self.name, self._table, writes=writes)
         self._known = 0
         self._own: deque[tuple[int, int]] = deque()
-        """Ranges of rows that this process wrote, as first and last number, which `_read_news` has not reached."""
+        """Ranges of rows of this process that `_read_news` has not reached yet, as first and last number."""
         self._waiting: dict[Key, bool] = {}
         """The keys of the rows to write next, and whether each gets a new number, so that others read it as new."""
         self._writing: tuple[Future[int], Changes] | None = None
@@ -194,7 +194,7 @@ class SqliteBackend(MemoryBackend):
     def unread(self, questions: Sequence[Question]) -> list[Found]:
         """Return the documents that another back end may not have read yet: pending and new ones.
 
-        A new document counts as pending until it is in the file, so that no visit that names it gets there first.
+        A new document counts as pending until it is in the file. So the file gets it before any visit that names it.
         """
         answers = super().find(questions)
         found = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
@@ -268,9 +268,9 @@ class SqliteBackend(MemoryBackend):
                 self._settle(wait=wait)
 
     def _settle(self, *, wait: bool) -> None:
-        """Handle the result of the running write if it has ended, or wait for its end.
+        """Handle the result of the running write if it has ended; with `wait`, wait for its end.
 
-        Raise its error, if any. Its rows stay in the buffer.
+        If the write failed, raise its error. Its rows then stay in the buffer.
         """
         if self._writing and (wait or self._writing[0].done()):
             (future, changes), self._writing = self._writing, None
@@ -281,7 +281,7 @@ class SqliteBackend(MemoryBackend):
                 raise error
             new = sum(is_new and record is not None for record, is_new in changes.values())
             self._own.append((future.result(), future.result() + new - 1))
-            self.version = 0  # `news` is to read on behind these rows
+            self.version = 0  # so that `news` reads the rows behind these
             for key in changes.keys() - self._waiting.keys():
                 self._rows.pop(key, None)
 
@@ -305,7 +305,7 @@ class SqliteBackend(MemoryBackend):
     def _read_news(self) -> tuple[list[Row], bool]:
         """Read and index at most `AT_ONCE` new rows of other processes, up to the next row of this process.
 
-        Return them, and whether more remain. Rows behind one of the running write are read when that write has ended.
+        Return them, and whether more remain. Rows behind those of a running write are read when the write has ended.
         """
         first, last = self._own[0] if self._own else (END, 0)
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'

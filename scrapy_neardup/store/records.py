@@ -57,7 +57,7 @@ DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, R
 _DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, 0, None, "")  # of a visit
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 _ROWS = 1 << 32  # the maximum number of rows of a run
-_IDS = {  # a run's is part of a file name, so a hostile one must not lead out of the folder
+_IDS = {  # the id of a run is part of a file name, so a hostile one must not lead out of the folder
     RUN: re.compile(r"[\w.-]{1,200}"),
     HOST: re.compile(r"[0-7][0-9a-f]{15}"),
     META: re.compile("made"),
@@ -100,7 +100,7 @@ class Run:
     """The names of fields with facts, of which documents have only hashes."""
 
     def ended(self, last: int, *, forget: bool = False) -> Run:
-        """Return the record of the ended run with rows up to `last`. `forget` marks unsealed rows as forgotten."""
+        """Return this record as ended, with rows up to `last`; `forget` marks rows above `sealed` as forgotten."""
         now = max(self.started, time.time())
         lost = ((self.sealed + 1, last),) if forget and last > self.sealed else ()
         paused = self.paused if forget else now
@@ -115,11 +115,11 @@ class Run:
 
 @dataclass
 class HostNews:
-    """The record of a `host` row: what a run has learned about hosts since its last such row."""
+    """The record of a `host` row: what a run has learned about hosts since its last row of this kind."""
 
     trials: list[Trial] = field(default_factory=list)
     met: dict[str, float] = field(default_factory=dict)  # the time of the first page of each new host
-    counters: list[tuple[str, int, bool]] = field(default_factory=list)  # host, hashed name of a fact, is it one
+    counters: list[tuple[str, int, bool]] = field(default_factory=list)  # host, hashed name, whether it is one
 
 
 Record: TypeAlias = Signature | Visit | Run | HostNews | Mapping[str, Any]
@@ -136,7 +136,7 @@ def canonical_place(place: str) -> str:
 
 @lru_cache(maxsize=1024)
 def visit_key(place: str) -> int:
-    """Return the key of the visit of a URL, in any spelling, or with a name."""
+    """Return the key of the visit of a URL, in any spelling, or of the visit with a name."""
     hashed = hash_text(canonical_place(place)) & (_OF_NAME - 1)
     return (hashed | _OF_NAME if place.startswith(_NAMES) else hashed) - (1 << 63)
 
@@ -170,7 +170,7 @@ def is_key(key: object) -> bool:
 
 
 def bounds(kind: str, run: str = "") -> tuple[Key, Key]:
-    """Return a key before and one behind all rows of a kind or, for documents and host news, the rows of a run.
+    """Return a key before all rows of a kind, and one behind them. `run` selects the documents or host news of a run.
 
     In SQLite, integers come before text.
     """
@@ -189,7 +189,7 @@ def code(run: str) -> int:
 
 
 def id_of(code: int, number: int) -> int:
-    """Return the id of the row with a number, from 1 on, in the run with a code. Raise ValueError if it is too high."""
+    """Return the id of a row, given the code of its run and its number from 1. Raise ValueError for too many rows."""
     if number >= _ROWS:
         raise ValueError(f"the run with the code {code:08x} has too many rows")
     return code << 32 | number
@@ -223,17 +223,19 @@ def origin(key: Key, record: Record) -> int:
 
 @lru_cache(maxsize=1024)
 def index_key(kind: str, name: str | int) -> int:
-    """Return the key that finds rows by something else than a fingerprint.
+    """Return an index key that is made of no fingerprint. A key of the kind finds:
 
-    `page` finds the items of a page with several, by its canonical URL; `host` the samples of a host; `run` the visits
-    whose state a run saw first, by its code; `mirrors` the visits that are copies of a document, by its id; `links` its
-    other visits, except that of its own URL.
+    - `page`: the items of a page that gave several, by the canonical URL of the page;
+    - `host`: the samples of a host, by the name of the host;
+    - `run`: the visits whose state a run saw first, by the code of the run;
+    - `mirrors`: the visits that are copies of a document, by the id of the document;
+    - `links`: the other visits of a document except that of its own URL, by the id of the document.
     """
     return spread((hash_text(name) if isinstance(name, str) else name) ^ salt(kind))
 
 
 def visit_keys(visit: Visit) -> array[int]:
-    """Return the keys of a visit as it is stored. A visit of a document's own URL needs none if one run wrote both."""
+    """Return the index keys of a stored visit. That of a document's own URL has none if both are of one run."""
     is_own, run = not (visit.url or visit.name), code_of(visit.at)
     if is_own and code_of(visit.target or 0) == run:
         return array("Q")

@@ -8,8 +8,8 @@ All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a c
   visit; its first bit is 1.
 - `:run`, `:meta` and `:host`: hashes of the other rows by name. Their place is `key/KIND/NAME`, longer than 8 bytes.
 - `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
-  the key to the places of the rows, oldest first. If this list is long, it is in `k` with the first 48 bits of the key
-  instead, and the bucket has '' in its place.
+  the key to the places of the rows, oldest first. A long list is in `k` with the first 48 bits of the key instead, and
+  the bucket has '' for it.
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
 - `:last`: a hash from the code of a run to the highest number of its documents.
@@ -77,11 +77,11 @@ class RedisBackend(Server, Backend):
             yield from self._decoded(told).values()
 
     def _decoded(self, told: Sequence[Any]) -> dict[bytes, Row]:
-        """Decode the rows in an answer, by place."""
+        """Return the rows in an answer, by place, without pending documents that this process has withdrawn."""
         rows = {}
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
             is_own = is_pending and place[:CODE] in self.runs
-            if not is_own or place in self.held:  # otherwise this process has withdrawn it
+            if not is_own or place in self.held:
                 rows[place] = Row(_key(place), value, bool(is_pending and not is_own))
         return rows
 
@@ -136,11 +136,11 @@ class RedisBackend(Server, Backend):
             return found
 
     def _look(self, asked: Sequence[Any], holds: Sequence[Operation | None], places: Sequence[bytes] = ()) -> Any:
-        """Send lookups, and note the documents that the server now holds. Return rows found, and answers to lookups."""
+        """Send lookups, and note the documents that the server now holds. Return the rows found, and the answers."""
         try:
             [[told, answers]] = self.execute(["look", asked, places])
         except StoreError:
-            # The server may have held some of them.
+            # The server may hold some of the documents by now.
             self.add(*(["drop", *hold[1:4], True] for hold in holds if hold))
             raise
         for hold, (*_, is_held) in zip(holds, answers, strict=True):
@@ -252,7 +252,7 @@ def _hold(entry: Entry) -> Operation:
 
 
 def _asked(question: Question, hold: Operation | None) -> list[Any]:
-    """Return a lookup as arguments of the script."""
+    """Return a question, and the operation that holds its document, if any, as arguments of the script."""
     simhash, blocks = b"", b""
     if question.simhash is not None:
         simhash = pack(">Q", question.simhash)

@@ -1,11 +1,11 @@
 """Talk to a server for one namespace of it: queued writes, requests, leases of runs, and what an outage needs.
 
-`Server.run` sends what is queued and some requests to the script `redis.lua`. If the connection was lost, it connects
-again at once. If that fails too, or if an answer did not come in time, the server counts as down: every call raises at
-once, until a thread has reached the server again. The thread also renews the leases, and sends what must not wait.
+`Server.execute` sends what is queued and some requests to the script `redis.lua`. If the connection was lost, it
+connects again at once. If this fails too, or if an answer does not come in time, the server counts as down: every call
+raises at once, until a thread has reached the server again. The thread also renews leases, and sends what is urgent.
 
 Each call of the script has a number. A lease has the number of the last call that wrote something. So the server
-refuses a call that arrives late, and a lease that is gone, or has too low a number, shows that the server lost data.
+refuses a call that arrives late. If a lease is gone, or has too low a number, the server has lost data.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Server:
         self.runs: set[bytes] = set()
         """The codes of the runs that this process holds."""
         self.held: dict[bytes, Operation] = {}
-        """By place: what holds a pending document of this process, and the last operation on a run or on schemes."""
+        """By place: the operation that holds a pending document of this process, and the last on a run or schemes."""
         self._queue: list[Operation] = []
         self._kept = OrderedDict[bytes, Operation]()  # the last operations on other rows
         self._refused: Exception | None = None  # the error of the last attempt to send the queue
@@ -148,7 +148,7 @@ class Server:
         self._lock, self._up, self._wakes, self._closed = Lock(), Event(), Event(), Event()
 
     def key(self, suffix: str, code: bytes = b"") -> bytes:
-        """Return the Redis key in the namespace with this suffix and, behind it, the code of a run."""
+        """Return a Redis key in the namespace: the suffix, followed by the code of a run, if any."""
         return f"{self.root}:{suffix}".encode() + code
 
     # Writes
@@ -197,7 +197,7 @@ class Server:
             raise self._away.with_traceback(None)
 
     def _tried(self, requests: Sequence[Operation], check: Callable[[], object] = lambda: None) -> list[Any]:
-        """Send requests, once more if the connection was lost. Mark the server as down or up."""
+        """Send requests, unless `check` raises; once more if the connection was lost. Mark the server as down or up."""
         check()
         with self._lock:
             check()  # again, since the thread may have found that the server is down
@@ -232,7 +232,7 @@ class Server:
                 return list(answers)
 
     def _exchanged(self, batch: Sequence[Operation], requests: Sequence[Operation], codes: Sequence[bytes]) -> Any:
-        """Execute the script. Return None if a lease of the runs with these codes is not as this process left it."""
+        """Execute the script. Return its answer; None if a lease of these runs is not as this process left it."""
         self._number += 1
         given = [batch, requests, codes, self._id, self._number, self._written]
         told = self._script([self.root], [msgpack.packb(given, use_bin_type=False)])
@@ -242,7 +242,7 @@ class Server:
         return told
 
     def _take_again(self) -> None:
-        """Renew lost leases of the runs, and queue what the server may have lost with them."""
+        """Renew lost leases, and queue what the server may have lost. Raise StoreError if another process has a run."""
         answers = self._exchanged((), [self._taking(run, LEASE) for run in [*self.runs]], ())[2]
         if 0 in _without_errors(answers):
             why = f"since its lease of {LEASE:.0f} seconds expired"

@@ -54,7 +54,7 @@ class Session:
     def begin(self, run: str | None, writer: str) -> list[Run]:
         """Open the run `run`, a new run for "", or none for None. Lock all dead runs, and return them.
 
-        If the resumed run had died, it is one of them.
+        If the run to resume had died, it is among the dead runs.
         """
         writers = self._backend.writers()  # first, since a run has a record before it has documents
         self.update_runs(self._backend.scan(RUN))
@@ -75,7 +75,7 @@ class Session:
         return dead if mine.closed is not None else [*dead, mine]
 
     def run_at(self, id: int) -> str:
-        """Return the id of the run that wrote the row with an id; its code if it has no record."""
+        """Return the id of the run that wrote the row with an id; the code of the run if it has no record."""
         code = records.code_of(id)
         if code == self._code:
             return self.run
@@ -97,9 +97,9 @@ class Session:
         return [name for name in self._open if name != self.run]
 
     def overdue(self) -> list[Run]:
-        """If the next check is due, lock the runs that are dead, and return their records.
+        """If the next check is due, lock the dead runs, and return their records; else return [].
 
-        A run is dead after `LOOKS` checks in a row without a living process: so a process has time to reconnect.
+        A run is dead after `LOOKS` checks in a row without a living process, so that a process has time to reconnect.
         """
         if time.monotonic() < self._look_at:
             return []
@@ -257,7 +257,7 @@ def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Vis
         own += [each for each in store.of_page(what.url) if each not in own]
         before = store.document(visit.before.target or 0) if visit and visit.before else None
         if before and before not in own and canonical_url(before.url or "") == canonical_url(what.url):
-            own.append(before)  # else the page would repeat it, if it goes back to it
+            own.append(before)  # else a page that returns it again would be dropped
         return own, [visit] if visit else [], store.hosts.known(canonical_url(what.url))
     if name := what.host:
         documents = [each for each in store.signatures() if is_of(name, each.url)]

@@ -88,7 +88,7 @@ class Store:
         self._elsewhere: WeakSet[Signature] = WeakSet()  # pending elsewhere when they were last found
         self._samples: Counter[str] = Counter()  # the number of samples by host that this process made
         self._intended: Signature | None = None
-        self._seen = b""  # what the back end told of the last lookup of the intended document
+        self._seen = b""  # `Found.seen` of the last lookup of the intended document
         self._foreseen: dict[Signature, Found] = {}
         try:
             self._begin(run, writer)
@@ -100,7 +100,7 @@ class Store:
         died = self.session.begin(run, writer)
         self.run = self.session.run
         self._apply_hosts(self.backend.scan(HOST))
-        if self.lookup.own:
+        if self.lookup.in_ram:
             for row in self.backend.scan(DOCUMENT):
                 self._apply(row)
         if run is not None:
@@ -113,7 +113,7 @@ class Store:
     # Claims
 
     def foresee(self, signatures: Sequence[Signature]) -> None:
-        """Prefetch the lookups of documents to be claimed next, in one round trip. Discard unused earlier ones."""
+        """Prefetch the lookups of documents to be claimed next, in one round trip. Discard earlier unused lookups."""
         for signature, found in self._foreseen.items():
             if found.is_held:
                 self.backend.release(self.entry(signature))
@@ -123,9 +123,9 @@ class Store:
             self._foreseen = dict(zip(questions, self._ask(questions, entries), strict=True))
 
     def _apart(self, signatures: Sequence[Signature]) -> dict[Signature, Question]:
-        """Return the questions of those documents that share no key, URL or near SimHash with another one.
+        """Return the questions of those documents that share no key, URL or near SimHash with another document.
 
-        They can't be candidates of one another, so an answer is complete when its turn comes.
+        These documents can't be candidates of one another. So an answer is still complete when its document is claimed.
         """
         asked = [self.lookup.question(each) for each in signatures]
         urls = [records.visit_key(each.url) if each.url else 0 for each in signatures]
@@ -134,7 +134,7 @@ class Store:
         return {signatures[place]: asked[place] for place in apart}
 
     def intend(self, signature: Signature) -> None:
-        """Set the document to hold. A server holds it during its lookup if no row has one of its keys."""
+        """Set the document to hold. A server holds it during the lookup if no row has one of the document's keys."""
         self._intended, self._seen = signature, b""
 
     def find(self, signature: Signature) -> list[tuple[str, Signature]]:
@@ -147,7 +147,7 @@ class Store:
             self._seen = found.seen
             if found.is_held:
                 self._keep_pending(signature, self.entry(signature))
-        if not (found.rows or found.near or self.lookup.own):  # as of most documents
+        if not (found.rows or found.near or self.lookup.in_ram):  # as of most documents
             return []
         return self._candidates(signature, found)
 
@@ -168,7 +168,7 @@ class Store:
         some = (row for row in rows.values() if records.is_id(row.key) and not (is_look and row.is_pending))
         documents, candidates = self._sorted(map(self.held, some)), list[tuple[str, Signature]]()
         for name in self.lookup.names:
-            if index := self.lookup.own.get(name):
+            if index := self.lookup.in_ram.get(name):
                 proposed = self._sorted(self._still_held(index.find(signature.fingerprints.get(name, ()))))
             else:
                 keys = self.lookup.proposed(name, signature, found)
@@ -185,7 +185,7 @@ class Store:
         return sorted((each for each in documents if not self._is_gone(each)), key=_moment)
 
     def add(self, signature: Signature) -> bool:
-        """Hold a document as pending. Return False if newer candidates may exist: then repeat its lookup first."""
+        """Hold a document as pending. Return False if newer candidates may exist; then repeat its lookup."""
         if signature not in self.pending:
             entry = self.entry(signature)
             if not self.backend.hold(entry, self._seen if signature is self._intended else b""):
@@ -203,13 +203,16 @@ class Store:
             self._held[signature.id] = signature
 
     def leave(self, signature: Signature) -> None:
-        """Cancel the claim on a document that turned out to be a copy."""
+        """Cancel the claim on a document that is not to be held after all, such as a copy."""
         self._intended = None
         if signature in self.pending:
             self.withdraw(signature)
 
     def is_pending(self, signature: Signature) -> bool:
-        """Return whether the last lookup found this document pending elsewhere. If its run is dead, release it."""
+        """Return whether the last lookup found a document pending elsewhere. Only the first call returns True.
+
+        If the run of the document is dead, release the document.
+        """
         if signature not in self._elsewhere:
             return False
         self._elsewhere.discard(signature)
@@ -225,7 +228,7 @@ class Store:
         return Entry(signature.id, signature, *records.postings(signature))
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
-        """Commit a pending document. `visit` is the visit of its own URL; None if that URL gave other documents too."""
+        """Commit a pending document, together with the visit of its own URL, if any."""
         if entry := self.pending.pop(signature, None):
             self.urls.record(visit, self._sampled(signature, entry))
             signature.shrink()
@@ -260,8 +263,8 @@ class Store:
     # URLs
 
     def record(self, visit: Visit) -> None:
-        """Record a visit in place of the previous one of its URL or name."""
-        if visit.signature not in self._gone:  # otherwise the document was forgotten meanwhile
+        """Record a visit in place of the last one of its URL or name, unless its document was forgotten."""
+        if visit.signature not in self._gone:
             self.urls.record(visit)
             self._note(visit)
 
@@ -281,7 +284,7 @@ class Store:
         return signature in self._gone or self.session.has_forgotten(signature.id)
 
     def held(self, row: Row) -> Signature:
-        """Return the document in a row, as the same object at each call. Raise StoreError if the row is damaged."""
+        """Return the document in a row, as the same object while it is in use. Raise StoreError for a damaged row."""
         if isinstance(row.value, Signature):  # as long as it is unwritten
             row.value.count = self.urls.count
             return row.value
@@ -334,20 +337,19 @@ class Store:
         self._flush_in_time()
 
     def note_visit(self, new: Signature, held: Signature, *, has_text: bool) -> list[int]:
-        """Learn counters from a further visit to `held` with equal text. Return the hashed names of new ones."""
+        """Learn counters from a further visit to `held` with equal text. Return the hashed names of new counters."""
         found = self.counters.visit(held.url or "", new.facts, held.facts, has_text=has_text)
         self._news.counters.extend((host(held.url or ""), name, True) for name in found)
         return found
 
     def forget_counter(self, name: str, fact: int) -> None:
-        """Forget that a fact of a host is a counter."""
         self.counters.know(name, fact, is_counter=False)
         self._news.counters.append((name, fact, False))
 
     # Runs, and what is forgotten
 
     def forget(self, what: Selection, *, only_counts: bool = False) -> Forgotten:
-        """Forget a selection, unless `only_counts`; durable after the next flush. Return how much it is."""
+        """Forget a selection, unless `only_counts`. Return its size. It is forgotten for good after the next flush."""
         return forget(self, what, only_counts=only_counts)
 
     def runs(self) -> list[Run]:
@@ -377,7 +379,7 @@ class Store:
         return {"store": self.backend.name, **self.backend.describe(), **counts}
 
     def __len__(self) -> int:
-        """Return the number of held documents, with those that are pending in this process."""
+        """Return the number of held documents, including those that are pending in this process."""
         return self.backend.size(DOCUMENT) + len(self.pending)
 
     # Writing, and other processes
@@ -385,7 +387,7 @@ class Store:
     def _flush_in_time(self) -> None:
         """Flush the buffer if it is large or old. Ignore errors, since the next flush retries.
 
-        On a server, wait for the end of a batch, since its prefetched visits would be read again, one by one.
+        On a server, flush less often within a batch, since a flush discards the visits that were prefetched for it.
         """
         self._unwritten += 1
         soon = BATCH_SECONDS if self.is_remote and self._foreseen else SHARED_SECONDS
@@ -405,9 +407,9 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Read a batch of new rows of other processes. Return whether more remain. Raise errors of rows at the end."""
+        """Read a batch of new rows of other processes. Return whether more remain. Last, raise the first error."""
         before = self.backend.version
-        rows, more = self.backend.news(documents=bool(self.lookup.own))
+        rows, more = self.backend.news(documents=bool(self.lookup.in_ram))
         if rows or more or self.is_remote or self.backend.version != before:
             self.urls.clear()  # deletions and repeated visits are no news
         if rows or self.is_remote:  # a server sends no news of visits
@@ -430,9 +432,9 @@ class Store:
             pass
 
     def hears_of_erasures(self) -> bool:
-        """Return whether others have forgotten documents of a run since the lookup. These may have shown a false form.
+        """Ask a server whether documents of a run were forgotten since the lookup: they may have shown a false form.
 
-        A local store learns this before each lookup.
+        Return False for a local store, which learns this before each lookup.
         """
         before = self.session.erasures
         if self.is_remote and self.session.others_open():
@@ -445,7 +447,7 @@ class Store:
             self.session.update_runs([row])
         elif kind == HOST:
             self._apply_hosts([row])
-        elif kind == DOCUMENT and self.lookup.own and not row.is_pending:
+        elif kind == DOCUMENT and self.lookup.in_ram and not row.is_pending:
             self.lookup.enter(self.held(row))
 
     def _apply_hosts(self, rows: Iterable[Row]) -> None:

@@ -1,8 +1,9 @@
 """The index of a table of a store, with its larger levels in files beside the store. It is only a cache of the rows.
 
-A file has one level, and its name tells of which rows. It is written aside, and renamed once it is whole. No file names
-another, and no process locks files, so several processes may write the same rows to files. Readers take the files that
-cover the most rows, and build levels of the rows that no file covers. Opening a hostile file runs no code.
+A file has one level. Its name has the first and last number of the rows. It is written under a temporary name, and
+renamed once it is complete. No file refers to another, and no process locks files. So several processes may write files
+of the same rows. Readers take the files that cover the most rows, and build levels of the rows that no file covers.
+Opening a hostile file runs no code.
 """
 
 from __future__ import annotations
@@ -95,15 +96,14 @@ class StoredIndex(RowIndex):
         self.adopt()
 
     def _mergeable(self) -> list[Level]:
-        """Return the levels that this process may merge: all, or the newest ones that are in memory."""
+        """Return the levels that this process may merge: all if it makes files, else the newest ones in memory."""
         newest = [*takewhile(lambda level: not isinstance(level, FileLevel), reversed(self.levels))][::-1]
         return self.levels if self._writes else newest
 
     def _merge(self, levels: Sequence[Level]) -> list[Level]:
-        """Return levels as one level: in a file if it is large enough and this process makes files, else in memory.
+        """Merge levels into one: in a file if they are large enough and this process makes files, else in memory.
 
-        Called in the thread. After an error make no more files. The index is only a cache, so a merge that failed loses
-        nothing.
+        Called in the thread. If the file can't be written, return the levels as they are, and make no more files.
         """
         if not self._writes or sum(map(len, levels)) < LEAST:
             return super()._merge(levels) if len(levels) > 1 else [*levels]
@@ -146,9 +146,9 @@ class StoredIndex(RowIndex):
         return levels
 
     def _fits(self, level: Level) -> bool:
-        """Return whether a level has rows of this table: the table has had as many, and the level has a sample of them.
+        """Return whether a level is of this table: the table gave its numbers, and the level has the rows of a sample.
 
-        A number is never given twice. Most rows of the sample are among the last ones.
+        No number is given twice. Most rows of the sample are among the last ones of the level.
         """
         with suppress(sqlite3.OperationalError):  # no table has had a row
             made = self._db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (self._table,)).fetchone()
@@ -189,7 +189,7 @@ class StoredIndex(RowIndex):
 
 
 def posted(key: Key, value: bytes) -> Posted | None:
-    """Return the postings of a row, without decoding a document. None without any, or if the row is damaged."""
+    """Return the postings of a row, without decoding a document; None if the row has none, or is damaged."""
     with suppress(*DAMAGE):  # `stats --check` reports a damaged row
         if isinstance(key, str):
             return None

@@ -96,7 +96,7 @@ def import_rows(address: str, namespace: str, lines: Iterable[Line], *, chunk: i
 
 
 def _read(lines: Iterable[Line]) -> Iterator[tuple[Key, Record]]:
-    """Yield the key and the record of each line after the first. Raise ValueError if one is invalid, or none is END."""
+    """Yield the key and record of each line. Raise ValueError if a line is invalid, or the last one is not END."""
     line: Line = {}
     for line in lines:
         if line.get("type") != "end":

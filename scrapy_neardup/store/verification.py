@@ -23,7 +23,7 @@ from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError, Key
 from .stored_index import StoredIndex, posted
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
-_KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before them
+_KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before its visits
 _REFUSED, _AGAIN = "the store is refused", "an item that needs it passes without a verdict, or its page is stored again"
 _REMEDY = "restore a backup of the store, delete its damaged rows (see docs/store.md), or begin another one"
 
@@ -39,7 +39,7 @@ class Damage:
 
 
 class Survey:
-    """The counts and findings of a verified store, and what the rows of the current namespace say together."""
+    """The counts and findings of a verified store, and the codes and ids of the current namespace to compare."""
 
     def __init__(self) -> None:
         self.read = Counter(rows=0, documents=0, visits=0, runs=0)

@@ -1,10 +1,10 @@
-"""Read and write the visits of a store (as bytes: records.py): one row for each URL, which is written in place.
+"""Read and write the visits of a store: one row for each URL, which is written in place. records.py has the bytes.
 
-A visit is found by its URL, in any spelling. What no URL returned has a name instead: `copy` for a copy without URL,
-`item` for one of several items of a page, `delivery` for a document whose own URL does not tell when it was delivered.
+A visit is found by its URL, in any spelling. A visit without a URL has a name: `copy` for a copy without URL, `item`
+for one of several items of a page, `delivery` for a document whose own URL does not tell when it was delivered.
 
-The row of a visit also has the state before the run that wrote it, which comes back if the run dies. If the same spider
-sees the same again, only the time is written, so nothing has to be indexed.
+The row of a visit also has the state before the run that wrote the visit. That state comes back if the run dies. If the
+same spider gets the same document again, only the time is written, so nothing has to be indexed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Visits:
     # Reading
 
     def resolve(self, place: str) -> Visit | None:
-        """Return the visit of a URL in any spelling, or with a name. Return None if it is unknown."""
+        """Return the visit of a URL, in any spelling, or the visit with a name; None if there is none."""
         visit = self._read(records.visit_key(place))
         if visit is None or place in (visit.url, visit.name):
             return visit
@@ -51,7 +51,7 @@ class Visits:
         return visit if records.canonical_place(visit.name or visit.url) == records.canonical_place(place) else None
 
     def _read(self, key: int) -> Visit | None:
-        """Return the visit with this key, or None if it is unknown, or its document is not held any more."""
+        """Return the visit with this key; None if there is none, or if its document is not held any more."""
         if key not in self._known:
             self.take([key], self._backend.get([key]))
         known = self._known[key]
@@ -86,7 +86,10 @@ class Visits:
             yield from self._complete(some)
 
     def of(self, document: Signature, most: int = MANY) -> list[Visit]:
-        """Return a document's visits that can be shown, oldest first: its own URL's, and the newest `most` others."""
+        """Return the visits of a document, oldest first: that of its own URL, and the newest `most` others.
+
+        Leave out visits with nothing to show (`Visit.shown`).
+        """
         visits = self._complete(self._to(document, most).values())
         return sorted((visit for visit in visits if visit.shown), key=attrgetter("seen"))
 
@@ -158,9 +161,9 @@ class Visits:
     # Writing
 
     def record(self, visit: Visit | None, new: Entry | None = None) -> None:
-        """Write a visit in place of the last one of its URL or name, and the entry of a new document with it.
+        """Write a visit in place of the last one of its URL or name, together with the entry of a new document.
 
-        If the last visit can't be read, write both anyway, and raise StoreError.
+        Either may be None. If the last visit can't be read, write both anyway, and raise StoreError.
         """
         others = [new] if new else []
         at = cast(int, new.key) if new else self._session.next_id()
@@ -169,7 +172,7 @@ class Visits:
         self._write([*others, self._entry(visit, at, others)] if visit else others)
 
     def _entry(self, visit: Visit, at: int, others: Sequence[Entry]) -> Entry:
-        """Return the entry of a visit that the run sees now, with the id `at` if its state is new."""
+        """Return the entry of a visit, with the id `at` if its state is new. Write it and `others` before raising."""
         visit.target = visit.signature.id if visit.signature else None
         if not visit.url and not visit.name:
             visit.name = f"copy {at:016x}"
@@ -188,10 +191,10 @@ class Visits:
         return _entry(key, _packed(visit, at, self._before(known) if known else None))
 
     def _before(self, known: Visit) -> Visit | None:
-        """Return the state to put back if this run dies, given the state that it replaces.
+        """Return the state to put back if this run dies. `known` is the state that this run replaces.
 
-        If a resumed run dies, only what it wrote since it was resumed is lost. So the state of that time is put back,
-        and `before` of that state is the one from before the run.
+        If a resumed run dies, only what it wrote since it was resumed is lost. So put back the state at that time. In
+        this state, `before` is the state before the run.
         """
         if not self._session.is_own(known.at):
             earlier = None if known.target else known.before
@@ -235,7 +238,7 @@ class Visits:
         self._delete(self._to(document), Entry(document.id, document, *records.postings(document)))
 
     def undo(self, key: int, stored: Visit) -> None:
-        """Put back the state that a visit had before the run that wrote it; delete the visit if it had none."""
+        """Put back the state before the run that wrote a visit. Delete the visit if there is no such state."""
         if before := self.restored(stored):
             self._write([_entry(key, before)])
             self._recount(stored, -1)
@@ -244,7 +247,7 @@ class Visits:
             self._delete({key: stored})
 
     def restored(self, stored: Visit) -> Visit | None:
-        """Return the state before the run that wrote a visit; None if there is none, or it was forgotten."""
+        """Return the state before the run that wrote a visit; None if there is none, or if it was forgotten."""
         before = stored.before
         if before is None or not any(self._complete([before])):
             return None
@@ -264,7 +267,7 @@ def _entry(key: int, stored: Visit, *, keeps_place: bool = False) -> Entry:
 
 
 def _packed(visit: Visit, at: int, before: Visit | None, *, is_own: bool | None = None) -> Visit:
-    """Return a visit as it is stored: without its document, and without what the row of the document says."""
+    """Return a visit as it is stored: without its document, and without the URL if it is the document's own."""
     url = "" if (_is_own(visit) if is_own is None else is_own) else visit.url
     return _with(visit, url, None, at, before)
 

@@ -56,7 +56,7 @@ class PageText(NamedTuple):
     elements: frozenset[str] = frozenset()
     """See `elements`; empty for a fragment, which has no layout, and for a page read from a parsed tree."""
     thin: bool = False
-    """True if `text` may not be what the page is about. Always False if another extractor than the built-in gave it."""
+    """True if `text` may not be what the page is about. Always False for the text of another extractor."""
     scripted: bool = False
     """True if the page has hardly any text, but scripts that may make some."""
 
@@ -121,10 +121,7 @@ def _is_cut(root: etree._Element) -> bool:
 
 
 def has_long_tag(data: bytes) -> bool:
-    """Return whether there may be a tag of over `_LONG` bytes. One of twice that length is always found.
-
-    This takes a tenth of the time that a search by a pattern takes.
-    """
+    """Return whether there may be a tag of over `_LONG` bytes, quickly. One of twice that length is always found."""
     starts = (data.rfind(b"<", at - _LONG, at) for at in range(_LONG, len(data), _LONG))
     return any(start >= 0 and data.find(b">", start, start + _LONG) < 0 for start in starts)
 
@@ -134,7 +131,7 @@ def _fewer_attributes(tag: re.Match[bytes]) -> bytes:
 
 
 def _flat(tag: re.Match[bytes]) -> bytes:
-    """Return what replaces a tag so that no elements are nested: a paragraph in place of each block."""
+    """Return the replacement of a tag in a page without nesting: `<p>` for a block, nothing for an inline tag."""
     name = tag[1].lower()
     return tag[0] if name in _FLAT else b"" if name in _INLINE else b"<p>"
 
@@ -154,7 +151,7 @@ def extract(root: etree._Element) -> PageText:
 def data_text(root: etree._Element) -> str:
     """Return the sentences in the JSON-LD of a page, or else in the data from which its scripts make the page.
 
-    Each is one line, without tags.
+    Each sentence is one line, without tags.
     """
     for kind in _DATA:
         scripts = (each.text or "" for each in root.iter("script") if each.get("type", "").lower().startswith(kind))
@@ -208,13 +205,13 @@ class ExtractorError(Exception):
 def build_reader(extractor: str | Extract) -> Read:
     """Return the reader for `extractor`: a name, an import path or a function.
 
-    Raise ValueError, which states the allowed values, for any other value.
+    Raise ValueError for any other value. The message states the allowed values.
     """
     return html_to_page if extractor == BUILTIN else partial(_read, _function(extractor))
 
 
 def is_heavy(extractor: str | Extract) -> bool:
-    """Return whether an extractor is too slow to run in the reactor: trafilatura, or one with a true `heavy`."""
+    """Return whether an extractor is too slow for the reactor: trafilatura, or a function whose `heavy` is true."""
     if extractor in (BUILTIN, TRAFILATURA):
         return extractor == TRAFILATURA
     return bool(getattr(_function(extractor), "heavy", False))

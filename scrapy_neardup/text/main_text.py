@@ -2,22 +2,22 @@
 
 Theory of operation
 -------------------
-Block elements split a page into lines. Of a line, two numbers count: its letters, and those of them in links.
+Block elements split a page into lines. Two numbers of a line count: its letters, and its letters in links.
 
 **What is left out is weighed.** There are reasons to leave an element out: its tag (`nav`), its role, a word in its
 class or id (`related`), that it is hidden, that it is a dialog on cookies. None is certain: some sites stream the
 article into a hidden element, keep the posts of a forum in `#comments`, or call each block a widget. So a reason has a
 trust: how much text it may remove, as a multiple of the text that is left. If the reasons of one trust together remove
-more, the one of them that removes most is given up on this page, and the page is read again without it. The least
-trusted reasons are given up first. Some are kept wherever an article is left, however long the comments are. Long
-links, such as headlines, weigh in what is left, but little in what is left out.
+more, the reason that removes most is given up on this page. Then the page is read again. The least trusted reasons are
+given up first. Some reasons are kept wherever an article is left, however long the comments are. Long links, such as
+headlines, weigh in what is left, but little in what is left out.
 
 **Two kinds of pages.** The score of a line is its letters, less twice those in links, less a fee that makes the scores
 of short lines low. The score of an element is the sum over its lines: paragraphs raise it, rows of links lower it. If
 the element with the highest score has most of the prose, the page is an article, and this element without its links is
 the main text. So an article gives the same text in every template. Otherwise the page is a list: of links, products,
 posts, cells. Then all that is not left out is the main text. If the page marks its main part, and this has a good share
-of the text, both are looked for inside.
+of the text, the article or list is looked for only there.
 
 **Thin.** If the main text is less than half of all text outside links, was hidden, or is almost only links, it may be
 only what the site has on every page.
@@ -41,7 +41,7 @@ def _words(names: str) -> frozenset[str]:
 
 
 class _Trust(NamedTuple):
-    """A limit of the text that the reasons of one trust may remove together, in letters."""
+    """How much the reasons of one trust may remove together, in letters."""
 
     limit: float  # as a multiple of the letters that are left
     free: int = 100  # this many may go, however few are left
@@ -60,11 +60,11 @@ _TRUSTS = {
     _MARGIN: _Trust(20, free=600),
     _CONSENT: _Trust(30, free=2000),
 }
-_LINKS_LEFT_OUT = 0.1  # the share of their letters that counts of long links in what is left out
+_LINKS_LEFT_OUT = 0.1  # the share of the letters of long links that counts in what is left out
 
 _Reason = tuple[int, str]  # the trust, and the word that is the reason
 
-# No text, markup that the parser reads as text, or the reading of the character beside it.
+# Without text, with markup that the parser reads as text, or with the pronunciation of the character beside it.
 _NEVER = _words("iframe noembed noframes rp rt script style title")
 _BREAKS = _words("br hr")
 _BLOCKS = _words(
@@ -169,10 +169,10 @@ def outermost(element: etree._Element, *tags: str) -> Iterator[etree._Element]:
 
 
 def title_of(root: etree._Element) -> str:
-    """Return the heading that <title> repeats. Unlike <title>, this heading lacks the name of the site.
+    """Return the heading that <title> repeats, without the name of the site that <title> may have.
 
-    Without such a heading, return og:title, else <title>, else the first heading. If there is only one <h1>, put it
-    before them, since all pages of a site may have one <title>.
+    Without such a heading, return og:title, else <title>, else the first heading; "" without any. If there is only one
+    <h1>, put it before og:title or <title>, which may be the same on all pages of a site.
     """
     found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
     for element in outermost(root, *found):
@@ -190,7 +190,7 @@ def title_of(root: etree._Element) -> str:
 
 
 def weight(text: str) -> int:
-    """Return the number of characters of a text, with blanks. Chinese, Japanese and Korean ones count as 2.5 each."""
+    """Return the number of characters of a text, blanks included. A Chinese, Japanese or Korean one counts as 2.5."""
     return len(text) if text.isascii() else len(text) + int((_WIDTH - 1) * len("".join(_WIDE.findall(text))))
 
 
@@ -249,10 +249,10 @@ class _Page:
         return chosen if score >= _LEAST_SCORE and is_most and is_all and self._is_headed(chosen) else []
 
     def _is_headed(self, chosen: Sequence[int]) -> bool:
-        """Return whether lines stand below a heading with little between, or the page has no heading.
+        """Return whether the chosen lines stand below a heading with little text between; True without any heading.
 
-        Otherwise the page may be about what is between, and the site may have the lines on all pages. Where the <h1> is
-        the name of the site, the heading is the line above them, or the first of them, if <title> repeats it.
+        Otherwise the page may be about the text between, and all pages of the site may have the lines. The first line,
+        or the line above, is a heading too if <title> repeats it, since the <h1> may be the name of the site.
         """
         title = next(map(text_of, self._root.iter("title")), "")
         begin = self.lines.texts[max(0, chosen[0] - 1) : chosen[0] + 1]
@@ -264,7 +264,7 @@ class _Page:
         return bool(above) and 2 * _sum(self.lines.letters, between) <= _sum(self.lines.letters, chosen)
 
     def _list(self) -> Sequence[int]:
-        """Return the lines of the smallest element with the heading and most of what the page says, without a frame."""
+        """Return the lines of the smallest element that has the heading and most of what the page says."""
         first, end = self._main_part()
         said, heading = self._said, self.lines.heading
         most = max(said[end] - said[first] - _FRAME, (said[end] - said[first]) * _MOST)
@@ -275,7 +275,7 @@ class _Page:
         return range(*chosen)
 
     def _said_once(self, chosen: Sequence[int]) -> Sequence[int]:
-        """Leave out lines that repeat an earlier line, if there are many, as on a page written for two screens."""
+        """Leave out lines that repeat earlier lines, if these are many, as on a page written for two screens."""
         letters, texts = self.lines.letters, self.lines.texts
         first = {texts[at]: at for at in reversed(chosen)}
         once = [at for at in chosen if letters[at] not in _REPEATED or first[texts[at]] == at]
@@ -310,7 +310,7 @@ class _Page:
             self._read(self._given_up)
 
     def _doubtful(self) -> list[tuple[float, _Reason]]:
-        """Return the reasons of the first trust that removes too much, each with the letters that it removes."""
+        """Return the reasons of the first trust that removes too much, each with the letters that it removes; or []."""
         by_trust = defaultdict(list)
         for each in self.lines.left_out:
             by_trust[each.reason[0]].append(each)
@@ -330,14 +330,14 @@ def _sum(numbers: Sequence[int], places: Iterable[int]) -> int:
 
 
 def _weigh_more(left_out: Sequence[_LeftOut], prose: float) -> bool:
-    """Return whether elements together have over `prose` letters of prose. Most have fewer letters of any kind."""
+    """Return whether elements together have over `prose` letters of prose. Count all letters first, to save time."""
     return sum([each.letters for each in left_out]) > prose and sum([each.prose for each in left_out]) > prose
 
 
 class _Lines:
     """The lines of a page in order.
 
-    An element with a reason to leave it out is skipped. Reasons in `given_up` do not count; if it is None, none counts.
+    An element with a reason to leave it out is skipped. Reasons in `given_up` do not count. For None, no reason counts.
     """
 
     def __init__(self, given_up: Collection[_Reason] | None) -> None:
@@ -362,7 +362,7 @@ class _Lines:
         return self.headings[0] if self.headings else -1
 
     def read(self, root: etree._Element) -> None:
-        """Read a tree. This is one loop, since a call for each element would take a third of the time."""
+        """Read a tree, in one loop: a call for each element would take much longer."""
         parts, link_parts, given_up = self._parts, self._link_parts, self._given_up
         opened: list[etree._Element] = []
         firsts: list[int] = []  # the first line of each opened element
@@ -460,7 +460,7 @@ def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _of_names(value: str, key: str) -> tuple[_Reason, ...]:
-    """Return the reasons in the value of a `class` or `id`. Few values have a telling word."""
+    """Return the reasons in the value of a `class` or `id`; () for most values."""
     words = _WORD.findall(value)
     if _TELLING_WORDS.isdisjoint(map(str.lower, words)) or (key == "id" and len(words) > _MOST_WORDS_OF_ID):
         return ()

@@ -64,10 +64,7 @@ def _visible(text: str) -> str:
 
 
 def _foreign(text: str) -> set[str]:
-    """Return the distinct characters that are not ASCII, but only one of the Han characters that jieba knows.
-
-    This is many times faster than `set` alone.
-    """
+    """Return the distinct characters that are not ASCII. To save time, one stands for all Han that jieba knows."""
     if native.compiled:
         found = native.compiled.foreign(text.encode(errors="surrogatepass"))
     else:
@@ -89,7 +86,7 @@ def has_words(text: str, count: int) -> bool:
     """Return whether a text has at least `count` words, which are counted roughly, without a segmenter.
 
     A word begins with a letter after white space. In scripts without spaces, two characters are a word. So a URL, a
-    number or a code is no word or one.
+    number or a code is at most one word.
     """
     beginnings = "".join([part[0] for part in text.split(None, count)[:count]])
     if len(beginnings) == count and beginnings.isalpha():  # many texts, in a tenth of the time
@@ -139,7 +136,7 @@ def _depends(character: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _form(character: str) -> str:
-    """Return the normalized form of a character in its case: a blank for a separator, a word between blanks."""
+    """Normalize a character, but keep its case. A separator becomes a blank; a Han word gets blanks around it."""
     return "".join(map(_parted, _visible(character)))
 
 
@@ -198,10 +195,9 @@ def by_tables() -> Segmenter:
 
 @cache
 def by_jieba() -> Segmenter:
-    """Return jieba as a segmenter, with a dictionary of its own: words that a spider adds to jieba change nothing.
+    """Return jieba as a segmenter, with a separate dictionary: words that a spider adds to jieba change nothing.
 
-    The dictionary is read without jieba's cache, a file in the folder for temporary files, where any user of the
-    machine could have put another file. jieba logs nothing.
+    jieba's cache is not used: any user of the machine could have replaced this temporary file. jieba logs nothing.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer versions of Python warn about escapes in jieba's source
@@ -303,9 +299,10 @@ def _title_word() -> re.Pattern[str]:
 
 
 def same_title(first: str, second: str) -> bool:
-    """Return whether two titles are equal apart from a name of a site, which is the last part if both titles have one.
+    """Return whether two titles are equal apart from the names of their sites.
 
-    A title that ends in an ellipsis equals one that goes on.
+    If only one title has several parts, the other title must be one of them. If both have several, their longest parts
+    must be equal, and not both be last. A title that ends in an ellipsis equals one that goes on.
     """
     ours, theirs = title_parts(first), title_parts(second)
     is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
@@ -315,7 +312,7 @@ def same_title(first: str, second: str) -> bool:
 
 
 def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Return whether a part of `ours` ends in an ellipsis, and a part of `theirs` begins with the words before it."""
+    """Return whether a part of `ours`, without its ellipsis, begins a part of `theirs`, and other parts are equal."""
     for stem in (part.rstrip(ELLIPSIS) for part in ours if part.endswith(tuple(ELLIPSIS))):
         others = [part for part in ours if part.rstrip(ELLIPSIS) != stem]
         rest = [part for part in theirs if not part.startswith(stem)]
@@ -341,10 +338,7 @@ def title_parts(title: str) -> list[str]:
 
 
 def subject(title: Words, titles: Collection[Words]) -> Words:
-    """Return a title without the words at both ends that most titles of its host share, itself included.
-
-    If `titles` has no other title, return the title as it is.
-    """
+    """Return a title without the words at its ends that most of `titles` share; without other titles, unchanged."""
     distinct = set(titles) | {title}
     if len(distinct) == 1:
         return title
@@ -365,7 +359,8 @@ def _with(beginning: Words, titles: Collection[Words]) -> int:
 def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
     """Return, for each of two titles, the tokens of the words that the other lacks.
 
-    Return None if a title has over `NAME` such words, or if the earlier one has none and the words are not just moved.
+    Return None if a title has over `NAME` of these words. If the earlier title has none, return None unless both have
+    the same words in another order.
     """
     alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
     is_moved = later != earlier and sorted(later) == sorted(earlier)

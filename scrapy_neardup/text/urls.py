@@ -44,10 +44,11 @@ _TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:
 
 @lru_cache(maxsize=1024)  # a request's URL is looked up several times
 def canonical_url(url: str) -> str:
-    """Return the form of `url` that is equal for all spellings of an address; "" for "".
+    """Return one URL for all spellings of an address; "" for "".
 
-    The query is sorted, and escapes are normalized as by w3lib. Tracking parameters and the default port are removed,
-    as is the fragment, unless it is a route. https becomes http, and `/index.html` becomes `/`. An invalid URL stays.
+    The query is sorted, and escapes are normalized as by w3lib. Tracking parameters and the default port are removed.
+    The fragment is removed too, unless it is a route such as `#/a/1`. https becomes http, and `/index.html` becomes
+    `/`. An invalid URL is returned as it is.
     """
     if not url:
         return ""
@@ -160,7 +161,7 @@ class Place(NamedTuple):
 class Shape(NamedTuple):
     """The differences between corresponding URLs of two hosts, each as a pair in the order of the hosts.
 
-    If all four are empty, corresponding paths are equal.
+    If all four strings are empty, corresponding paths are equal.
     """
 
     prefixes: tuple[str, str] = ("", "")
@@ -184,7 +185,7 @@ def site(url: str) -> str:
 
 
 def named_site(host: str) -> str:
-    """Return a host, with or without port, in the form that `site` returns; an invalid host unchanged."""
+    """Return a host, with or without port, as `site` returns it; an invalid host unchanged."""
     return site(f"{'https' if host.endswith(':443') else 'http'}://{host}") or host
 
 
@@ -244,7 +245,7 @@ def parts_of(url: str) -> SplitResult | None:
 
 
 def _rest(url: str, shape: Shape) -> tuple[SplitResult, str] | None:
-    """Return the parts of a URL on the first host, and its path without the prefix and the ending of the shape."""
+    """Return the parts of a URL on the first host, and its path without prefix and ending; None if it does not fit."""
     parts, prefix = parts_of(url), shape.prefixes[0]
     if not parts or not parts.path.startswith(f"{prefix}/"):
         return None
