@@ -291,3 +291,23 @@ def test_a_counter_stays_one_for_the_copy_that_outlives_its_original(crawl, a, b
             a.pages["/ad/0"] = Page(status=404)
         given.append(len(crawl("EventSpider", DROP, urls=urls, own="url").items))
     assert given == [10, 3, 0, 0, 0]
+
+
+def test_a_change_at_a_url_is_given_though_another_host_holds_its_text(crawl, a, b):
+    shed = {"title": "Garden shed", "description": TEXT, "price": "5"}
+    given = []
+    for row in ({**shed, "description": article(2, 60)}, *({**shed, "price": price} for price in "66565")):
+        urls = fill(a, {"/shed": shed}) + fill(b, {"/shed": row})
+        given.append([item["price"] for item in crawl("EventSpider", DROP, urls=urls, own="url").items])
+    assert given == [["5", "5"], ["6"], [], ["5"], ["6"], ["5"]]
+
+
+def test_copies_that_outlive_their_original_are_not_given_in_each_run(crawl, a, b):
+    given = []
+    for day in range(6):
+        urls = [url for n, site in enumerate((a, b)) for url in fill(site, {"/talk": {"talk": TEXT, "source": f"paper {n}"}})]
+        if day > 1:
+            a.pages["/talk"] = Page(status=404)
+        given.append(len(crawl("EventSpider", DROP, urls=urls, own="url").items))
+    assert sum(given) <= 2
+    assert given[-2:] == [0, 0]

@@ -382,10 +382,12 @@ class Matcher:
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         is_beside = is_item or (not has_its_url and earlier.id in self._given.get(document.page, ()))
         of = self._store.counters.of
-        counters = of(document.url) | of(earlier.url) if has_its_url else ()  # the original may be of another host
-        counts_on_two = is_own and not self.keeps_revisits  # a change of this page is wanted, whatever other hosts have
+        counters = of(document.url) | of(earlier.url) if has_its_url else ()  # another host may have had it first
+        has_own = not document.is_one_of_several and self.last(document.url) is not None
+        # What changed at this URL is wanted, even if another host had it first.
+        across_hosts = (is_own or has_own) and not self.keeps_revisits
         return pair.why_siblings(
-            is_own=is_own, counts_on_two=counts_on_two, has_its_url=has_its_url, is_beside=is_beside, counters=counters
+            is_own=is_own, across_hosts=across_hosts, has_its_url=has_its_url, is_beside=is_beside, counters=counters
         )
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:

@@ -142,13 +142,13 @@ class Pair:
         self.is_of_one_host = page.signature.home == earlier.home != ""
 
     def why_siblings(
-        self, *, is_own: bool, counts_on_two: bool, has_its_url: bool, is_beside: bool, counters: Names
+        self, *, is_own: bool, across_hosts: bool, has_its_url: bool, is_beside: bool, counters: Names
     ) -> str | None:
         """Return the reason why the two pages are siblings; None if they are not.
 
         `is_own`: the later page's URL returned the earlier page before. Then only facts, titles and new passages count.
         `has_its_url`: both have one URL, but may be two items. `is_beside`: one response gave both in this run.
-        `counts_on_two`: facts and titles count on two hosts too. `counters`: hashed names of facts that do not count.
+        `across_hosts`: facts and titles count on two hosts too. `counters`: hashed names of facts that do not count.
         """
         ours, theirs = self._later.facts, self._earlier.facts
         is_record = are_strongly_equal(ours, theirs)
@@ -158,7 +158,7 @@ class Pair:
         needs_all = is_own and document.url not in document.loose
         if not self.is_of_one_host:  # the links of each page lead to its own host
             counters = names_in(ours, (Kind.LINK,)).union(counters)
-        counts = self.is_of_one_host or counts_on_two
+        counts = self.is_of_one_host or across_hosts
         if (counts or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
             return "the items differ in " + self._differing(counters)
         if counts and (has_its_url or is_record) and self._has_other_title:
