@@ -109,6 +109,17 @@ def test_a_page_with_two_items_without_url_is_not_skipped(crawl, a, b):
         assert (len(result.items), result.count("duplicates"), len(b.asked(since=asked))) == (2, 2, 1)
 
 
+@pytest.mark.parametrize("revisit", ["keep", "drop", "skip"])
+def test_a_page_of_a_list_is_fetched_though_it_had_one_item_that_another_page_gave_before(crawl, a, revisit):
+    """A calendar with four dates a page: a new date moves the last one to page 2, which has another one next day."""
+    dates = [{"title": f"Concert {n}", "text": article(n), "date": f"2026-05-{n:02}"} for n in range(10, 20)]
+    settings = {"NEARDUP_SKIP_START": True, "NEARDUP_RECHECK": 0, "NEARDUP_REVISIT": revisit}
+    for some, new in ((dates[1:5], "Concert 14"), (dates[:5], "Concert 10"), (dates[1:6], "Concert 15")):
+        a.pages = {"/1": Page(json.dumps(some[:4])), "/2": Page(json.dumps(some[4:]))}
+        result = crawl("EventSpider", settings, urls=[f"{a.url}/1", f"{a.url}/2"])
+        assert new in [item["title"] for item in result.items]
+
+
 @pytest.mark.parametrize(("revisit", "skipped"), [("skip", 6), ("keep", 0)])
 def test_the_middleware_alone_skips_where_that_needs_no_item(crawl, a, b, revisit, skipped):
     crawl("OneAfterAnother", urls=mirror(a, b))
