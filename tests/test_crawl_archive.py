@@ -126,12 +126,20 @@ def test_no_secrets_reach_the_archive(crawl, a, archive):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:{}/1.html", "http://127.0.0.1:{}/1.html"])
-def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url):
+@pytest.mark.parametrize(
+    ("url", "where"),
+    [
+        ("http://user:secret@127.0.0.1:{}/1.html", "http://archive.example/{url}"),
+        ("http://user:secret@127.0.0.1:{}/1.html", "archive_server.broken"),
+        ("http://127.0.0.1:{}/1.html", "http://archive.example/{url}"),
+    ],
+)
+def test_secret_and_private_urls_do_not_reach_a_public_archive(crawl, a, url, where):
     dead = url.format(a.url.rpartition(":")[2])
     crawl.hold(dead)
-    settings = {**ON, "ARCHIVE_URL": "http://archive.example/{url}"}
-    assert crawl(urls=[dead], settings=settings).count("dead_links/redirected") == 0
+    result = crawl(urls=[dead], settings={**ON, "ARCHIVE_URL": where})
+    assert result.count("dead_links/redirected") == 0
+    assert "ARCHIVE_URL failed" not in result.log
 
 
 @pytest.mark.parametrize("revisit", ["drop", *slow("keep")])

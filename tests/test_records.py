@@ -303,9 +303,9 @@ def test_a_change_at_a_url_is_given_though_another_host_holds_its_text(crawl, a,
 
 
 def test_copies_that_outlive_their_original_are_not_given_in_each_run(crawl, a, b):
-    given = []
+    given, (first, second) = [], ({"talk": TEXT, "source": f"paper {n}"} for n in range(2))
     for day in range(6):
-        urls = [url for n, site in enumerate((a, b)) for url in fill(site, {"/talk": {"talk": TEXT, "source": f"paper {n}"}})]
+        urls = fill(a, {"/talk": first}) + fill(b, {"/talk": second})
         if day > 1:
             a.pages["/talk"] = Page(status=404)
         given.append(len(crawl("EventSpider", DROP, urls=urls, own="url").items))

@@ -57,8 +57,8 @@ class Archive(Adviser):
         and a URL in a private network is not sent to a public archive.
         """
         time = datetime.fromtimestamp(int(seen), timezone.utc)
-        url = await self._url(dead, time)
-        if url is None or "@" in urlsplit(dead).netloc or not is_safe(dead, url):
+        url = None if "@" in urlsplit(dead).netloc else await self._url(dead, time)
+        if url is None or not is_safe(dead, url):
             return None
         made = detour(request, url)
         made.headers["Accept-Datetime"] = format_datetime(time, usegmt=True)
