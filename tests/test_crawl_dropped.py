@@ -73,10 +73,12 @@ def test_what_others_drop_is_not_written(crawl, a, b, tmp_path):
 
 
 @pytest.mark.parametrize("action", ["tag", "audit"])
-def test_where_no_item_is_dropped_there_is_no_feed(crawl, a, b, tmp_path, action):
+def test_where_items_pass_the_feed_has_those_that_would_be_dropped(crawl, a, b, tmp_path, action):
     settings = {"NEARDUP_DROPPED": str(tmp_path / "dropped.jsonl"), "NEARDUP_ACTION": action}
     result = crawl("OneAfterAnother", settings, urls=mirror(a, b, 1))
-    assert (len(result.items), (tmp_path / "dropped.jsonl").exists()) == (2, False)
+    [row] = lines(tmp_path / "dropped.jsonl")
+    assert (len(result.items), row["neardup"]["status"]) == (2, "duplicate")
+    assert row["url"] == result.urls[1]
 
 
 def test_a_feed_that_can_not_be_written_costs_the_crawl_nothing(crawl, a, b, tmp_path):

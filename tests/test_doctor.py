@@ -74,10 +74,6 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
         ({**ADD_ON, "HTTPCACHE_ENABLED": True}, "note: HTTPCACHE_ENABLED without expiry"),
         ({**ADD_ON, "NEARDUP_ACTION": "tag"}, 'warning: NEARDUP_ACTION = "tag" with NEARDUP_SKIP_MIRRORS'),
         (
-            {**ADD_ON, "NEARDUP_ACTION": "audit", "NEARDUP_DROPPED": "dropped.jsonl"},
-            "note: NEARDUP_DROPPED has no effect with NEARDUP_ACTION = 'audit'",
-        ),
-        (
             {**ADD_ON, "NEARDUP_REVISIT": "skip", "NEARDUP_SKIP_MIRRORS": False},
             'warning: NEARDUP_REVISIT = "skip" with NEARDUP_SKIP_MIRRORS',
         ),

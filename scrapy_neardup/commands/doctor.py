@@ -161,9 +161,6 @@ def _on_ours(config: Config) -> Iterator[Remark]:
         what = f"NEARDUP_MIRROR_HOSTS and NEARDUP_PREFERRED_HOSTS both name {', '.join(both)}"
         what = f"{what}: the rules on these mirrors are ignored"
         yield Remark("warning", what, "name each host in only one of the two settings")
-    if config.dropped and config.action != "drop":
-        what = f"NEARDUP_DROPPED has no effect with NEARDUP_ACTION = {config.action!r}: no item is dropped"
-        yield Remark("note", what, "remove one of the two settings")
     if is_server(config.store or "") and config.revisit == "keep":
         what = 'NEARDUP_REVISIT = "keep" on a server: if several crawls share the store, no single feed is complete'
         yield Remark("note", what, 'join the feeds of all these crawls, or set NEARDUP_REVISIT = "drop"')

@@ -231,7 +231,8 @@ def _compared(
     if why and all(point.is_met for point in points):
         titles = f" ({first.title!r}, {second.title!r})" if "title" in why and first.title != second.title else ""
         points.append(Point(why + titles, False))
-    return {"comparison": found._asdict(), "proposed_by": proposed_by}, points
+    measured = {name: round(value, 4) for name, value in found._asdict().items()}
+    return {"comparison": measured, "proposed_by": proposed_by}, points
 
 
 def _beginning(text: str) -> list[str]:

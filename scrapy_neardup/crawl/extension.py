@@ -63,7 +63,7 @@ class NearDup:
         self.stats = crawler.stats
         self.crawler = crawler
         self.dropped: DroppedFeed | None = None
-        if config.dropped is not None and config.action == "drop":  # before the store, so that a bad URI opens none
+        if config.dropped is not None:  # before the store, so that a bad URI opens none
             self.dropped = DroppedFeed(crawler, config.dropped, self.count)
         jobs = job_dir(crawler.settings)
         self._run_file = Path(jobs, "neardup.run") if jobs else None  # with the id of a run that can be paused

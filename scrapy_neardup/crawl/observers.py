@@ -180,7 +180,7 @@ def _is_most(part: int, count: int) -> bool:
 
 
 class DroppedFeed:
-    """Writes dropped items with their verdicts to the feed URI in NEARDUP_DROPPED."""
+    """Writes items that are dropped, or would be, with their verdicts to the feed URI in NEARDUP_DROPPED."""
 
     def __init__(self, crawler: Crawler, uri: str, count: Callable[[Stat], object]) -> None:
         """Open the feed. Raise ConfigError if Scrapy has no storage or format for its URI."""

@@ -425,11 +425,11 @@ class NearDupPipeline(Component):
             sentence = verdict.sentence(document.url, document.label)
             self._shown += 1
             level = logging.INFO if self._shown <= SHOWN else logging.DEBUG
+            if self.neardup.dropped:
+                self.neardup.dropped.write(item, document.url, verdict)
             if self.config.action == "drop":
                 in_hand.claim = None
                 self._origins.commit(claim, in_hand.page)
-                if self.neardup.dropped:
-                    self.neardup.dropped.write(item, document.url, verdict)
                 raise DuplicateItem(sentence, log_level=logging.getLevelName(level))
             logger.log(level, "Passes, though %s", sentence)
         if self.config.action == "tag":
@@ -451,7 +451,7 @@ class NearDupPipeline(Component):
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             if type(item) not in self._untaggable:
                 self._untaggable.add(type(item))
-                logger.warning("Items of %(type)s pass without tag: %(error)s", {"type": type(item), "error": error})
+                logger.warning("Items of %s have no field %r, so they pass without tag: %s", type(item), TAG_FIELD, error)
 
 
 class Addon:
