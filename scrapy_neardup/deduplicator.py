@@ -45,8 +45,6 @@ class Claim:
         self.verdict = dedup.verdict(document, match)
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
-        self.is_one_of_many = not document.has_own_url
-        """True if its page may have given other documents too. Then the page's URL is recorded without a document."""
         self.apart = None if match else dedup.matcher.apart
         """For a unique document: an earlier one with its text, and the only fact that keeps the two apart."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
@@ -352,17 +350,17 @@ class Deduplicator:
                 self.store.refresh()  # another process may have written these URLs since the claim
             self.deliveries.remember(given_by, match.signature if match else signature)
         if is_new:
-            if document.url and not claim.is_one_of_many and document.url not in document.loose:
+            if document.url and document.has_own_url and document.url not in document.loose:
                 own = Visit(document.url, signature, False, self._clock(), document.size)
             self.store.commit(signature, own)  # first, since the next steps may fail
             if document.url in self.matcher.preference:
                 self._take_place(document, signature)
         if self._learns_hosts:
             self._learn(claim, given_by)
-        if claim.is_one_of_many:
+        if not document.has_own_url:  # the page may have given other documents too
             self._unlink(given_by, document.size)
             if match and claim.is_copy:
-                self._link_item(document, match)
+                self._link_item(document, signature, match)
         elif is_new:
             self._link(given_by[1:] if own else given_by, document, signature, None, is_copy=False)
         elif match:
@@ -382,13 +380,13 @@ class Deduplicator:
         for url in urls:
             self.store.record(Visit(url, None, False, self._clock(), size))
 
-    def _link_item(self, document: Document, match: Match) -> None:
+    def _link_item(self, document: Document, signature: Signature, match: Match) -> None:
         """Record that one of several items of a page is a copy, unless the original has the URL of this page.
 
         The visit has a name, which ends with the URL and the label of the item.
         """
         if canonical_url(document.url or "") != canonical_url(match.signature.url or ""):
-            identity = hash_bytes(document.sketch.codes + document.facts)
+            identity = hash_bytes(signature.sketch.codes + signature.facts)
             name = f"item {identity:016x}: {named(document.url, document.label)}"
             visit = Visit("", match.signature, True, self._clock(), evidence=match.evidence, firm=False, name=name)
             self.store.record(visit)

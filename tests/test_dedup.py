@@ -119,9 +119,7 @@ def test_a_copy_that_stands_in_for_a_document_is_no_mirror(dedup: Deduplicator) 
 
 def test_a_url_that_gave_several_documents_stands_for_none(dedup: Deduplicator) -> None:
     for content in (1, 2):
-        made = claim(dedup, A, content)
-        made.is_one_of_many = True
-        made.commit()
+        claim(dedup, A, content, has_own_url=False).commit()
     assert known(dedup, A).signature is None
     again = claim(dedup, A, 1)
     assert (again.verdict.status, again.verdict.changed) == ("revisit", False)

@@ -251,8 +251,7 @@ def test_a_page_with_several_documents_stands_for_no_class() -> None:
     world = World()
     world.crawl(sessions, 60)
     for number in range(2):
-        claim = world.dedup.claim(Document(url=f"{A}/list?{sid(7)}", text=text(3000 + number)))
-        claim.is_one_of_many = True
+        claim = world.dedup.claim(Document(f"{A}/list?{sid(7)}", text(3000 + number), has_own_url=False))
         claim.commit()
         world.visited(claim)
     assert not world.fetch(f"/list?{sid(8)}", text(3000))

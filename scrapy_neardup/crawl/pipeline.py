@@ -103,9 +103,9 @@ class Page:
         if self.is_unheld:
             document = replace(document, loose=frozenset(filter(None, (document.url, *document.aliases))))
         if self.gives_many and self.has(document):
-            claim.is_one_of_many = True
+            document = replace(document, has_own_url=False)
         if self.ticket.reason == STAND_IN:  # what stands in for a dead link is no visit of any URL
-            document, claim.is_one_of_many = replace(document, url=None, aliases=()), True
+            document = replace(document, url=None, aliases=(), has_own_url=False)
         claim.document = document
 
 
