@@ -79,7 +79,10 @@ def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any
         return _explain_items(url, items)
     others = [_described_other(other) for other in islice(mirrors.alternatives(url), LISTED)]
     if link is None:
-        return {**_explain_rule(mirrors, url, has_others=bool(others)), "others": others}
+        advised = _explain_advice(mirrors, url)
+        if not (advised or others):
+            raise StoreError(f"the store does not know {url}{_hint(url)}")
+        return {"url": url, "status": "never fetched", **advised, "others": others}
     if link.signature is None:
         return {"url": url, "status": "fetched each time: it gave several items, or content that is not held"}
     is_apart = link.is_copy and dedup.matcher.reviews.differ(url, link.signature.url)
@@ -125,15 +128,13 @@ def _item_line(item: Mapping[str, Any]) -> str:
     return f"{item['item'] or item['title'] or 'without facts'}  ({counts})"
 
 
-def _explain_rule(mirrors: Mirrors, url: str, *, has_others: bool) -> dict[str, Any]:
-    """Explain the advice on a URL that was never fetched. Without advice and `has_others`, raise StoreError."""
-    if advice := mirrors.advise(url):
-        rule = described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"}
-        status = f"never fetched: its host mirrors another host (advice: {advice.action})"
-        return {"url": url, "status": status, "duplicate_of": advice.url, "rule": rule}
-    if not has_others:
-        raise StoreError(f"the store does not know {url}{_hint(url)}")
-    return {"url": url, "status": "never fetched"}
+def _explain_advice(mirrors: Mirrors, url: str) -> dict[str, Any]:
+    """Explain the advice on a URL that was never fetched; {} without any."""
+    if not (advice := mirrors.advise(url)):
+        return {}
+    rule = described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"}
+    status = f"never fetched: its host mirrors another host (advice: {advice.action})"
+    return {"status": status, "duplicate_of": advice.url, "rule": rule}
 
 
 def _hint(url: str) -> str:
