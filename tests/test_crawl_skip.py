@@ -105,6 +105,8 @@ def test_revisits_are_dropped_but_for_a_page_that_changed(crawl, a, b, urls):
     before = len(a.requests)
     result = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls)
     assert (result.urls, len(a.asked(since=before))) == ([f"{a.url}/2.html"], 4)
+    evidence = f"is a revisit of {urls[0]} (found by exact, resemblance 1.0)"
+    assert f"INFO: Dropped: {urls[0]} {evidence}\n" in result.log
 
 
 def test_robots_txt_is_always_fetched(crawl, a, b, urls):
