@@ -7,13 +7,13 @@ import gc
 import os
 import re
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from faulty import common_user, fill_up, read_only_disk, small_disk  # noqa: F401 - fixtures
 from site_server import Page, article, html, put_articles
+from spiders import OfCrawler, until
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.crawl import extension
@@ -25,7 +25,7 @@ BACK = "The store answers again"
 ONE_AT_A_TIME = {"CONCURRENT_REQUESTS": 1}
 
 
-class FullDisk:
+class FullDisk(OfCrawler):
     """A pipeline that fills the store's disk, twice, and makes room when the store has failed and if told so."""
 
     def __init__(self, crawler):
@@ -36,8 +36,6 @@ class FullDisk:
         self.log = Path(crawler.settings["LOG_FILE"])
         self.items = 0
         self.turn = asyncio.Lock()
-
-    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
 
     async def process_item(self, item):
         async with self.turn:
@@ -59,15 +57,13 @@ class FullDisk:
         return self.stats.get_value("neardup/store/errors", 0)
 
 
-class DamagedRows:
+class DamagedRows(OfCrawler):
     """A pipeline that damages all rows of a kind in the store once an item has come: documents, or visits."""
 
     def __init__(self, crawler):
         self.store = crawler.settings["NEARDUP_STORE"]
         self.kind = crawler.settings.get("DAMAGED", "key > 0")  # those of visits are below
         self.done = False
-
-    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
 
     def process_item(self, item):
         if not self.done:
@@ -90,13 +86,6 @@ class DeadThread:
             if isinstance(each, database.Writer):
                 each._dict.conn.close(force=True)  # else it waits, the second time for ever
         return item
-
-
-async def until(done):
-    end = time.monotonic() + 30
-    while not done():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.02)
 
 
 def full_disk(*, room):

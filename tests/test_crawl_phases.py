@@ -122,21 +122,6 @@ def test_a_run_that_was_killed_loses_nothing(crawl, a, b, revisit, before, is_wr
     assert crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls).items == []
 
 
-@pytest.mark.slow
-def test_what_a_killed_run_committed_is_kept_where_the_user_says_so(crawl, a):
-    urls = put_articles(a, 30)
-    settings = {"NEARDUP_UNCLEAN_RUN": "keep", "NEARDUP_REVISIT": "drop", "CONCURRENT_REQUESTS": 2}
-    gate = a.pages = Gate(a.pages, *paths(20, 30))
-    process = crawl.start("ListSpider", settings, urls=urls)
-    until(lambda: committed(crawl.store))
-    process.send_signal(signal.SIGKILL)
-    crawl.finish(process)
-    gate.opened.set()
-    then = crawl("ListSpider", settings, urls=urls)
-    assert 0 < then.count("revisits") < 30
-    assert then.count("unique") == 30 - then.count("revisits")
-
-
 def pause(crawl, site, urls, settings):
     """Crawl, and stop by Ctrl+C after ten pages."""
     gate = site.pages = Gate(site.pages, *paths(10, 30))

@@ -264,12 +264,6 @@ def test_spread_of_shifts_formulas_10_to_13() -> None:  # formulas 10 to 13
     assert spread({1: [1]}, {2: [1]}) == spread({}, {}) == 0
 
 
-def test_span_is_one_more_than_the_highest_position() -> None:
-    assert span({1: [0, 7], 2: [3]}, {2: [5]}) == span({2: [5]}, {1: [0, 7], 2: [3]}) == 8
-    assert span({}, {1: [0]}) == 1
-    assert span({}, {}) == 0
-
-
 # The index
 
 
