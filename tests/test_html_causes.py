@@ -44,8 +44,8 @@ RIGHTS = (
 LINKS = "".join(f'<li><a href="/{n}">Lighthouse number {n} of the coast</a></li>' for n in range(30))
 
 
-def page_of(body: str, title: str = "T") -> PageText:
-    return html_to_page(f"<!DOCTYPE html><html><head><title>{title}</title></head><body>{body}</body></html>")
+def page_of(body: str) -> PageText:
+    return html_to_page(f"<!DOCTYPE html><html><head><title>T</title></head><body>{body}</body></html>")
 
 
 @SCRIPTS
@@ -181,15 +181,3 @@ def test_thin_text_says_so(text: str) -> None:
 
 def test_given_text_is_not_called_thin() -> None:
     assert not html_to_page(f"<p>{ENGLISH}</p>", text="x").thin
-
-
-@pytest.mark.parametrize(
-    ("head", "body", "title"),
-    [
-        ("灯塔_海岸", "<h1>海岸</h1><h1>灯塔</h1>", "灯塔"),
-        ("Keeper | Coast", "<h1>Keeper<a href='#k'>¶</a></h1>", "Keeper"),
-        ("Keeper | Coast", "<h1>Keeper #</h1>", "Keeper"),
-    ],
-)
-def test_title_is_the_last_heading_that_the_title_repeats(head: str, body: str, title: str) -> None:
-    assert page_of(body, head).title == title

@@ -77,6 +77,8 @@ def test_every_kind_of_item(make: Callable[..., Any]) -> None:
     document = read(make(url=URL, title="Boats", body=BODY), size=99)
     assert (document.url, document.title, document.text, document.size) == (URL, "Boats", BODY, 99)
     assert read(make(url=URL, title="Boats")) is None
+    nested = {"title": "Boot", "body": {"text": BODY, "sku": "1"}}
+    assert facts(make(**nested)) == facts(nested) != b""
 
 
 # Text
@@ -453,12 +455,6 @@ def test_the_time_of_the_crawl_is_one_fact_however_often_it_changes(now: object)
 )  # fmt: skip
 def test_any_other_time_is_a_fact_of_its_own(then: object) -> None:
     assert len({document_of({"text": BODY, "made": made}, CRAWL).facts for made in (then, NOW)}) == 2
-
-
-@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_facts_of_every_kind_of_item(make: Callable[..., Any]) -> None:
-    fields = {"title": "Boot", "body": {"text": BODY, "sku": "1"}}
-    assert facts(make(**fields)) == facts(fields) != b""
 
 
 def test_roles_are_said_in_words() -> None:
