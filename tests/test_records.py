@@ -172,17 +172,6 @@ def test_members_of_a_family_are_found_on_another_site_by_their_strong_fact(craw
     assert values(crawl("EventSpider", urls=urls, own="url"), "sku") == {"L-0": 1, "L-1": 1, "L-2": 1, "L-9": 1}
 
 
-def test_the_time_of_the_crawl_does_not_count(crawl, a):
-    from datetime import datetime, timezone
-
-    now = datetime.now(timezone.utc)
-    news = {"title": "Ferry", "body": TEXT}
-    stamps = (now.isoformat(), now.timestamp(), now.strftime("%Y-%m-%d %H:%M:%S"), int(now.timestamp() * 1000))
-    pages = {f"/{n}": {**news, "seen": stamp} for n, stamp in enumerate(stamps)}
-    pages["/old"] = {**news, "seen": "2020-01-01T10:00:00"}
-    assert len(crawl("EventSpider", urls=fill(a, pages), own="url").items) == 2
-
-
 def test_a_crawl_and_dedupe_of_its_feed_agree(crawl, a, b, tmp_path):
     ads = [{"title": "Clerk", "city": city, "body": TEXT} for city in CITIES]
     urls = fill(a, {f"/a/{n}": row for n, row in enumerate(ads)}) + fill(a, {"/print/1": ads[1]})

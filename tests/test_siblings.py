@@ -518,10 +518,10 @@ def test_pages_of_a_form_are_kept_once_copies_have_shown_it(own: int, titled: bo
 
 @pytest.fixture(params=["alone", "site"])
 def dedup(request: pytest.FixtureRequest) -> Deduplicator:
-    """Return one that knows nothing, or ten pages of a form on each of two hosts."""
+    """Return one that knows nothing, or five pages of a form on each of two hosts."""
     made = Deduplicator.open()
     if request.param == "site":
-        claimed(made, *(form_page(number, host) for host in (A, B) for number in range(10)))
+        claimed(made, *(form_page(number, host) for host in (A, B) for number in range(5)))
     return made
 
 
