@@ -615,40 +615,35 @@ def test_a_text_that_comes_back_at_a_fragment_is_a_change() -> None:
 # URLs
 
 
-def urls(item_url: object, *fetched: str, **settings: Any) -> tuple[str | None, tuple[str, ...]]:
-    item = {"body": BODY} if item_url is None else {"body": BODY, settings.get("url_field", "url"): item_url}
-    document = read(item, fetched=fetched, **settings)
-    return document.url, document.aliases
+SHORT, OLD = "http://short.example/x", "http://a.example/old"
 
 
-def test_item_without_url_gets_that_of_its_fetch() -> None:
-    assert urls(None, URL) == (URL, ())
-    assert urls(None, URL, "http://a.example/old", "http://short.example/x") == (
-        URL,
-        ("http://a.example/old", "http://short.example/x"),
-    )
-    assert urls("", URL) == (URL, ())
-    assert urls(None) == (None, ())
-
-
-def test_url_of_the_item_is_first_among_those_of_the_fetch() -> None:
-    assert urls("http://short.example/x", URL, "http://short.example/x") == ("http://short.example/x", (URL,))
-    assert urls(URL, URL) == (URL, ())
-    assert urls("https://a.example/1#top", URL) == ("https://a.example/1#top", (URL,))
-
-
-def test_item_of_a_list_page_has_its_own_url_only() -> None:
-    assert urls(URL, "http://a.example/list") == (URL, ())
-
-
-def test_relative_url_is_of_the_page() -> None:
-    assert urls("../2?p=1", "http://a.example/dir/list/") == ("http://a.example/dir/2?p=1", ())
-    assert urls("/1", URL, "http://short.example/x") == (URL, ("http://short.example/x",))
-
-
-def test_url_in_another_field_or_a_list() -> None:
-    assert urls(URL, "http://a.example/list", url_field="link") == (URL, ())
-    assert urls([URL], "http://a.example/list") == (URL, ())
+@pytest.mark.parametrize(
+    ("named", "fetched", "expected"),
+    [
+        # An item without URL has those of its fetch.
+        (None, [URL], (URL, ())),
+        (None, [URL, OLD, SHORT], (URL, (OLD, SHORT))),
+        ("", [URL], (URL, ())),
+        (None, [], (None, ())),
+        # The URL of an item is first among those of its fetch.
+        (SHORT, [URL, SHORT], (SHORT, (URL,))),
+        (URL, [URL], (URL, ())),
+        ("https://a.example/1#top", [URL], ("https://a.example/1#top", (URL,))),
+        # On a list page, it is the only one.
+        (URL, ["http://a.example/list"], (URL, ())),
+        ([URL], ["http://a.example/list"], (URL, ())),
+        # It may be relative.
+        ("../2?p=1", ["http://a.example/dir/list/"], ("http://a.example/dir/2?p=1", ())),
+        ("/1", [URL, SHORT], (URL, (SHORT,))),
+        # What is no text is none.
+        *((value, [URL], (URL, ())) for value in (5, {"href": URL}, [], "  ")),
+    ],
+)
+@pytest.mark.parametrize("field", ["url", "link"])
+def test_urls_of_an_item(field: str, named: object, fetched: list[str], expected: tuple[str | None, Any]) -> None:
+    document = read({"body": BODY, field: named}, fetched=tuple(fetched), url_field=field)
+    assert (document.url, document.aliases) == expected
 
 
 @pytest.mark.parametrize("name", ["lien", "source", "page_address"])
@@ -673,12 +668,6 @@ def test_a_row_of_a_feed_has_the_url_that_it_names() -> None:
     for item in ({"url": URL, "text": BODY}, {"link": URL, "text": BODY}, {"permalink": URL, "text": BODY}):
         document = document_of(item)
         assert (document.url, document.has_own_url, document.is_one_of_several) == (URL, True, False)
-
-
-@pytest.mark.parametrize("value", [5, None, {"href": URL}, [], "  "])
-def test_url_that_is_no_text_is_none(value: object) -> None:
-    document = read({"body": BODY, "url": value}, fetched=(URL,))
-    assert document.url == URL
 
 
 WHOLE = "<html><body><div class=story><p>Some text that is long enough to be one.</p></div></body></html>"
