@@ -65,14 +65,6 @@ def test_a_field_that_one_item_lacks_matters_unless_the_earlier_has_it_and_a_str
     assert kept == {article(number, 60): count for number, (_, _, count) in enumerate(cases)}
 
 
-def test_the_order_of_a_list_does_not_matter_but_its_values_do(crawl, a):
-    guide = {"title": "Audio guide", "description": TEXT, "languages": ["en", "fr", "zh"]}
-    urls = fill(a, {"/g/1": guide, "/g/2": {**guide, "languages": ["en", "de"]}})
-    assert len(crawl("EventSpider", DROP, urls=urls).items) == 2
-    fill(a, {"/g/1": {**guide, "languages": ["zh", "en", "fr"]}})
-    assert crawl("EventSpider", DROP, urls=urls).items == []
-
-
 def test_records_of_an_api_that_is_asked_by_post(crawl, a):
     urls = fill(a, {"/api": meetings()})
     assert len(crawl("EventSpider", DROP, urls=urls, method="POST").items) == 6
@@ -131,13 +123,6 @@ def test_two_spiders_of_one_store_with_different_fields(crawl, a):
     for spider, more in 2 * [("EventSpider", {}), ("OtherEventSpider", {"author": "Ann", "words": 150})]:
         kept.append(len(crawl(spider, DROP, urls=day(**more), own="url").items))
     assert kept == [3, 3, 0, 0]
-
-
-def test_short_posts_are_kept_for_each_author_and_not_stored_anew_at_a_new_session_id(crawl, a):
-    posts = [{"author": name, "posted": f"2026-01-0{n} 10:02", "body": "Thanks!"} for n, name in enumerate("xyz", 1)]
-    first = crawl("EventSpider", DROP, urls=fill(a, {"/t/1?sid=k4": posts}))
-    assert values(first, "author") == {"x": 1, "y": 1, "z": 1}
-    assert crawl("EventSpider", DROP, urls=fill(a, {"/t/1?sid=z9": posts})).items == []
 
 
 def test_a_fact_that_changes_at_a_url_gives_a_new_item(crawl, a):
