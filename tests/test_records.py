@@ -43,18 +43,6 @@ def test_meetings_with_one_text_are_told_apart_by_their_date_in_every_kind_of_it
     assert crawl("EventSpider", DROP, urls=urls, kind=kind).items == []
 
 
-def test_a_text_and_facts_are_found_in_nested_json_ld(crawl, a):
-    def ad(city: str) -> Row:
-        place = {"@type": "Place", "address": {"addressLocality": city}}
-        return {"job": {"@type": "JobPosting", "title": "Nurse", "description": TEXT, "jobLocation": [place]}}
-
-    pages = {f"/j/{city}": ad(city) for city in CITIES} | {"/print/Leeds": ad("Leeds")}
-    result = crawl("EventSpider", urls=fill(a, pages))
-    kept = [item["job"]["jobLocation"][0]["address"]["addressLocality"] for item in result.items]
-    assert kept == list(CITIES)
-    assert "text from job.description; title job.title; facts job.@type, job.jobLocation.@type" in result.log
-
-
 def test_a_field_that_one_item_lacks_matters_unless_the_earlier_has_it_and_a_strong_fact_is_equal(crawl, a):
     rated, sku, pages = {"rating": 4}, {"sku": "L-1", "price": "20.00"}, {}
     cases = [(sku | rated, sku, 1), (rated, {}, 2), (sku, sku | rated, 2)]
