@@ -19,8 +19,7 @@ from record_spiders import EventSpider, OtherEventSpider  # noqa: F401 - found h
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
-from scrapy.utils.request import fingerprint
-from site_server import article, html
+from site_server import article
 
 from scrapy_neardup.crawl.extension import NearDup
 from scrapy_neardup.crawl.workers import pause
@@ -90,22 +89,6 @@ class ListSpider(scrapy.Spider):
 
     def failed(self, failure):
         self.crawler.stats.inc_value(f"test/failed/{failure.type.__name__}")
-
-
-class Browser:
-    """Returns another article for each URL fragment, as a browser that runs the scripts of a page does."""
-
-    def process_response(self, request, response):
-        if "#" not in request.url:
-            return response
-        return response.replace(url=request.url, body=html(article(int(request.url[-1]))).encode())
-
-
-class WithRoutes:
-    """Makes requests differ if the fragments of their URLs differ."""
-
-    def fingerprint(self, request):
-        return fingerprint(request, keep_fragments=True)
 
 
 class OtherSpider(ListSpider):
@@ -305,7 +288,15 @@ class ForgetOddValue:
         return item
 
 
-class Hold:
+class OfCrawler:
+    """A component that is made of the crawler."""
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler)
+
+
+class Hold(OfCrawler):
     """Holds items until HOLD_RESPONSES responses have come. Drops the first item if HOLD_DROPS_FIRST is set.
 
     Holds the first item also until HOLD_WAITING documents wait for the outcome of others.
@@ -316,14 +307,10 @@ class Hold:
         self.waiting = crawler.settings.getint("HOLD_WAITING")
         self.drop_first = crawler.settings.getbool("HOLD_DROPS_FIRST")
 
-    @classmethod
-    def from_crawler(cls, crawler):
-        return cls(crawler)
-
     async def process_item(self, item):
         waiting, self.waiting = self.waiting, 0
-        await _until(lambda: self.crawler.stats.get_value("response_received_count", 0) >= self.responses)
-        await _until(lambda: self.count_waiting() >= waiting)
+        await until(lambda: self.crawler.stats.get_value("response_received_count", 0) >= self.responses)
+        await until(lambda: self.count_waiting() >= waiting)
         if self.drop_first:
             self.drop_first = False
             self.drop()
@@ -390,15 +377,11 @@ class FailEverySecond(DropEverySecond):
             raise RuntimeError("every second") from None
 
 
-class AddItem:
+class AddItem(OfCrawler):
     """Sends another item through all pipelines while it processes an item of a page, and waits for it."""
 
     def __init__(self, crawler) -> None:
         self.crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler):
-        return cls(crawler)
 
     async def process_item(self, item):
         if "url" in item:
@@ -414,17 +397,13 @@ class AddOddValue:
         return {**item, "odd": object()} if "127.0.0.2" in item["url"] and "/1.html" in item["url"] else item
 
 
-class CountFeeds:
+class CountFeeds(OfCrawler):
     """Counts the signals that Scrapy sends when it closes feeds."""
 
     def __init__(self, crawler) -> None:
         self.stats = crawler.stats
         crawler.signals.connect(self.slot_closed, signal=scrapy.signals.feed_slot_closed)
         crawler.signals.connect(self.exporter_closed, signal=scrapy.signals.feed_exporter_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler):
-        return cls(crawler)
 
     def slot_closed(self):
         self.stats.inc_value("test/slots_closed")
@@ -496,7 +475,7 @@ class AnySignal:
         return None
 
 
-async def _until(true: Callable[[], bool]) -> None:
+async def until(true: Callable[[], bool]) -> None:
     """Wait until `true()` is true. After 60 seconds, end the process, so that the test fails in any case."""
     end = time.monotonic() + 60
     while not true():

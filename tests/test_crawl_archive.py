@@ -99,19 +99,13 @@ def test_an_archive_is_not_asked_for_content_that_the_run_has_already(crawl, a, 
 
 
 @pytest.mark.parametrize(
-    ("settings", "args"),
-    [
-        ({"NEARDUP_ACTION": "audit"}, {}),
-        *slow(
-            ({"NEARDUP_DEAD_HTTP_CODES": []}, {}), ({"ARCHIVE_URL": None}, {}), ({}, {"meta": {"dont_neardup": True}})
-        ),
-    ],
+    "settings", [{"NEARDUP_ACTION": "audit"}, *slow({"NEARDUP_DEAD_HTTP_CODES": []}, {"ARCHIVE_URL": None})]
 )
-def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, settings, args):
+def test_no_archive_is_asked_where_dead_links_stay_dead(crawl, a, archive, settings):
     dead = f"{a.url}/1.html"
     crawl.hold(dead)
     archive.keep(dead, NOW, article(1))
-    assert crawl(urls=[dead], settings=gate(archive, **settings), **args).items == []
+    assert crawl(urls=[dead], settings=gate(archive, **settings)).items == []
     assert archive.asked() == []
 
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import re
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from faulty import common_user, fill_up, read_only_disk, small_disk  # noqa: F401 - fixtures
 from site_server import Page, article, html, put_articles
+from spiders import OfCrawler, until
 
 from scrapy_neardup import Deduplicator
 from scrapy_neardup.crawl import extension
-from scrapy_neardup.store import database
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
 COUNT = 22
@@ -25,49 +23,40 @@ BACK = "The store answers again"
 ONE_AT_A_TIME = {"CONCURRENT_REQUESTS": 1}
 
 
-class FullDisk:
-    """A pipeline that fills the store's disk, twice, and makes room when the store has failed and if told so."""
+class FullDisk(OfCrawler):
+    """A pipeline that fills the store's disk, twice, and makes room when the store has failed."""
 
     def __init__(self, crawler):
         extension.FLUSH_INTERVAL = 0.05  # in the process of this crawl
         self.disk = Path(crawler.settings["NEARDUP_STORE"]).parent
-        self.room = crawler.settings.getbool("ROOM_AGAIN")
         self.stats = crawler.stats
         self.log = Path(crawler.settings["LOG_FILE"])
         self.items = 0
         self.turn = asyncio.Lock()
 
-    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
-
     async def process_item(self, item):
         async with self.turn:
             self.items += 1
-            if self.items == 5 or (self.items == 15 and self.room):
+            if self.items in (5, 15):
                 self.errors = self.failed()
                 self.filler = fill_up(self.disk)
             if self.items in (10, 20):
                 await until(lambda: self.failed() > self.errors)
-                await self.make_room()
+                self.filler.unlink()
+                await until(lambda: self.log.read_text().count(BACK) == self.items // 10)
         return item
-
-    async def make_room(self):
-        if self.room:
-            self.filler.unlink()
-            await until(lambda: self.log.read_text().count(BACK) == self.items // 10)
 
     def failed(self):
         return self.stats.get_value("neardup/store/errors", 0)
 
 
-class DamagedRows:
+class DamagedRows(OfCrawler):
     """A pipeline that damages all rows of a kind in the store once an item has come: documents, or visits."""
 
     def __init__(self, crawler):
         self.store = crawler.settings["NEARDUP_STORE"]
         self.kind = crawler.settings.get("DAMAGED", "key > 0")  # those of visits are below
         self.done = False
-
-    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
 
     def process_item(self, item):
         if not self.done:
@@ -76,31 +65,6 @@ class DamagedRows:
                 db.execute(f"UPDATE neardup SET value = zeroblob(50) WHERE {of_kind}")
             self.done = True
         return item
-
-
-class DeadThread:
-    """A pipeline that ends sqlitedict's thread once an item has come."""
-
-    def __init__(self):
-        database.PATIENCE = 0.1  # in the process of this crawl
-
-    def process_item(self, item):
-        gc.unfreeze()  # what a crawl froze is not listed
-        for each in gc.get_objects():
-            if isinstance(each, database.Writer):
-                each._dict.conn.close(force=True)  # else it waits, the second time for ever
-        return item
-
-
-async def until(done):
-    end = time.monotonic() + 30
-    while not done():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.02)
-
-
-def full_disk(*, room):
-    return {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.FullDisk": 600}, "ROOM_AGAIN": room}
 
 
 def held(store):
@@ -175,24 +139,14 @@ def test_read_only_file_system_stops_the_crawl(crawl, a, read_only_disk):  # noq
 def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl, a, small_disk):  # noqa: F811
     crawl.store = str(small_disk.path / "store.sqlite")
     urls = put_articles(a, COUNT)
-    result = crawl(settings=full_disk(room=True), urls=urls, alone=True)
+    settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.FullDisk": 600}}
+    result = crawl(settings=settings, urls=urls, alone=True)
     assert len(result.items) == COUNT
     assert result.count("store/errors") > 0
     assert re.findall(f"Items pass|{BACK}", result.log) == ["Items pass", BACK] * 2
     assert "full" in result.log
     assert "could not be closed" not in result.log
     assert held(small_disk.kept / "store.sqlite") == set(urls)
-
-
-@pytest.mark.slow
-def test_crawl_that_ends_on_a_full_disk_says_so(crawl, a, small_disk):  # noqa: F811
-    crawl.store = str(small_disk.path / "store.sqlite")
-    result = crawl(settings=full_disk(room=False), urls=put_articles(a, COUNT), alone=True)
-    assert len(result.items) == COUNT
-    assert result.count("store/errors") > 0
-    assert result.log.count("could not be closed") == 1
-    (small_disk.kept / "filler").unlink()
-    assert held(small_disk.kept / "store.sqlite") == set()  # the run did not end well, so its items come again
 
 
 def test_items_pass_whose_originals_are_damaged(crawl, a, b):
@@ -225,18 +179,6 @@ def test_pages_are_fetched_whose_rows_are_damaged(crawl, a, b, kind):
     assert result.count("store/errors") > 0
     assert result.log.count("Items pass") == 1
     assert "Traceback" not in result.log
-
-
-@pytest.mark.slow
-def test_crawl_ends_though_the_thread_that_writes_died(crawl, a):
-    urls = put_articles(a, COUNT)
-    settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.DeadThread": 600}}
-    result = crawl(settings=settings, urls=urls, alone=True)
-    assert len(result.items) == COUNT
-    assert result.count("store/errors") > 0
-    assert "sqlitedict's thread died" in result.log
-    assert result.log.count("could not be closed") == 1
-    assert held(crawl.store) == set()
 
 
 def test_an_error_of_our_own_loses_no_request(crawl, a, b):

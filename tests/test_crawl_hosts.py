@@ -11,8 +11,6 @@ from cli import succeeded
 from site_server import Page, article, html, serving
 from tiers import slow
 
-from scrapy_neardup import Deduplicator, Document
-
 COUNT = 60
 ENOUGH = 23
 
@@ -190,14 +188,6 @@ def test_what_was_noted_of_a_detour_is_not_of_requests_that_get_its_meta(crawl, 
     assert sorted(result.urls) == [f"{a.url}/50.html", f"{a.url}/new.html"]
 
 
-@pytest.mark.slow
-def test_pages_that_both_hosts_are_asked_for_are_not_lost(crawl, a, b):
-    learn(crawl, a, b)
-    a.pages["/50.html"] = Page(status=500)
-    result = crawl(urls=urls(a, [50, 51]) + urls(b, [50, 51]), settings=REDIRECT)
-    assert {item["text"] for item in result.items} == {article(50), article(51)}
-
-
 def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
     with serving("127.0.0.3") as a:
         learn(crawl, a, b)
@@ -216,13 +206,7 @@ def test_when_the_canonical_host_has_died_pages_come_from_the_mirror(crawl, b):
         {"cookies": {"secret": "1"}},
         {"meta": {"dont_neardup": True}},
         {"attributes": {"allowed_domains": ["127.0.0.2"]}},
-        *slow(
-            {"headers": {"X-Api-Key": "secret"}},
-            {"meta": {"dont_retry": True}},
-            {"meta": {"cookiejar": 1}},
-            {"method": "POST"},
-            {"start": True},
-        ),
+        *slow({"meta": {"dont_retry": True}}),
     ],
 )
 def test_requests_that_must_stay_with_their_host_are_not_redirected(crawl, a, b, args):
@@ -310,14 +294,3 @@ def test_a_dead_link_of_which_nothing_is_known_leads_where_a_rule_says(crawl, a,
     result = crawl(urls=urls(a, [50]) + urls(b, [51]), with_meta=True)
     assert {item["crawled_url"] for item in result.items} == {*urls(b, [50]), *urls(a, [51])}
     assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [2, 0]
-
-
-@pytest.mark.slow
-def test_a_mirror_that_failed_in_this_crawl_is_not_asked_again(crawl, a, b):
-    with Deduplicator.open(crawl.store) as dedup:
-        for number in range(3):
-            for url in (f"{a.url}/{number}.html", f"{b.url}/gone.html?{number}"):
-                dedup.claim(Document(url=url, text=article(number))).commit()
-    lost = [f"{b.url}/gone.html?0", f"{a.url}/0.html", f"{b.url}/gone.html?0#again"]
-    crawl("OneAfterAnother", {"NEARDUP_SKIP_MIRRORS": False}, urls=lost, dont_filter=True)
-    assert len(a.asked()) == 2  # once in place of the first, once for itself

@@ -38,13 +38,6 @@ def test_a_copy_takes_the_place_of_an_original_that_does_not_deliver(life, a, th
     life.day(there, [start])
 
 
-@pytest.mark.slow
-def test_two_pages_swap_their_contents(life, a):
-    for first, second in ((0, 1), (1, 0), (1, 0), (0, 1)):
-        start = publish(a, {"/a": first, "/b": second})
-        life.day({0, 1}, [start], gives={f"{a.url}/a": first, f"{a.url}/b": second})
-
-
 @pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_a_page_changes_and_changes_back(life, a):
     for number in (0, 1, 0, 0, 1):

@@ -47,20 +47,6 @@ def test_what_a_later_pipeline_lost_is_stored_by_the_next_run(crawl, a, loser):
     assert crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls).items == []
 
 
-def test_a_mirror_takes_the_place_of_what_was_lost(crawl, a, b):
-    crawl("ListSpider", pipelines("DropEverySecond"), urls=put_articles(a, 4))
-    second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=put_articles(b, 4, "b"))
-    assert (len(second.items), second.count("duplicates")) == (2, 2)
-
-
-def test_items_that_a_later_pipeline_replaced_are_committed(crawl, a):
-    urls = put_articles(a, 6)
-    first = crawl("ListSpider", pipelines("ReplaceItem"), urls=urls)
-    assert [sorted(item) for item in first.items] == [["replaced"]] * 6
-    second = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls)
-    assert (second.items, second.count("revisits")) == ([], 6)
-
-
 def test_of_many_items_of_one_page_just_the_lost_ones_are_withdrawn(crawl, a):
     a.pages["/list"] = Page("".join(f"<p>{article(n)}</p>" for n in range(8)))
     first = crawl("ManySpider", pipelines("DropEverySecond", "ReplaceItem"), urls=[f"{a.url}/list"])
@@ -120,21 +106,6 @@ def test_a_run_that_was_killed_loses_nothing(crawl, a, b, revisit, before, is_wr
     assert texts(left) | texts(then.items) == {article(n) for n in range(COUNT)}
     assert then.count("store/documents") == COUNT
     assert crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls).items == []
-
-
-@pytest.mark.slow
-def test_what_a_killed_run_committed_is_kept_where_the_user_says_so(crawl, a):
-    urls = put_articles(a, 30)
-    settings = {"NEARDUP_UNCLEAN_RUN": "keep", "NEARDUP_REVISIT": "drop", "CONCURRENT_REQUESTS": 2}
-    gate = a.pages = Gate(a.pages, *paths(20, 30))
-    process = crawl.start("ListSpider", settings, urls=urls)
-    until(lambda: committed(crawl.store))
-    process.send_signal(signal.SIGKILL)
-    crawl.finish(process)
-    gate.opened.set()
-    then = crawl("ListSpider", settings, urls=urls)
-    assert 0 < then.count("revisits") < 30
-    assert then.count("unique") == 30 - then.count("revisits")
 
 
 def pause(crawl, site, urls, settings):

@@ -7,7 +7,7 @@ from helpers import words
 from site_server import Page, html
 from tiers import slow
 
-PAGES, COPIED = 30, 17
+PAGES, COPIED = 12, 7
 NAMES = [" ".join(words(4, 300 + number)) for number in range(PAGES)]
 
 

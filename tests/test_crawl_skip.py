@@ -105,6 +105,8 @@ def test_revisits_are_dropped_but_for_a_page_that_changed(crawl, a, b, urls):
     before = len(a.requests)
     result = crawl("ListSpider", {"NEARDUP_REVISIT": "drop"}, urls=urls)
     assert (result.urls, len(a.asked(since=before))) == ([f"{a.url}/2.html"], 4)
+    evidence = f"is a revisit of {urls[0]} (found by exact, resemblance 1.0)"
+    assert f"INFO: Dropped: {urls[0]} {evidence}\n" in result.log
 
 
 def test_robots_txt_is_always_fetched(crawl, a, b, urls):
@@ -217,18 +219,6 @@ def test_pages_behind_a_notice_are_fetched_though_one_of_them_still_has_it(crawl
     a.pages |= {path: Page(html(article(number))) for number, path in enumerate(paths[1:])}
     b.pages = {path: Page(html(article(10 + number))) for number, path in enumerate(paths)}
     assert crawl("OneAfterAnother", urls=urls).urls == urls
-
-
-@pytest.mark.slow
-def test_routes_of_an_app_are_pages(crawl, a, b):
-    a.pages["/app"] = b.pages["/app"] = Page(html(""))
-    settings = {"DOWNLOADER_MIDDLEWARES": {"spiders.Browser": 900}, "REQUEST_FINGERPRINTER_CLASS": "spiders.WithRoutes"}
-    urls = [f"{site.url}/app#{route}" for site in (a, b) for route in ("/0", "/1", "!2")]
-    assert crawl("OneAfterAnother", settings, urls=urls[:2]).urls == urls[:2]
-    skip = crawl("OneAfterAnother", {**settings, "NEARDUP_REVISIT": "skip"}, urls=urls)
-    assert (skip.urls, skip.count("requests/skipped"), skip.count("duplicates")) == (urls[2:3], 2, 3)
-    drop = crawl("OneAfterAnother", {**settings, "NEARDUP_REVISIT": "drop"}, urls=urls)
-    assert (drop.urls, drop.count("requests/skipped"), drop.count("revisits")) == ([], 3, 3)
 
 
 def test_revisits_are_skipped_though_mirrors_are_not(crawl, a, b, urls):

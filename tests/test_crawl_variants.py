@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from site_server import Page, article, html, serving
-from tiers import slow
 
 ENOUGH = 41  # equal pages that bring a rule into force
 COUNT = 50
@@ -76,44 +75,7 @@ def test_session_ids_are_learned_in_the_first_run_and_no_page_is_missed(crawl, a
 
 
 @pytest.mark.slow
-def test_the_second_run_fetches_each_page_once(crawl, a):
-    learn(crawl, a)
-    before = len(a.requests)
-    result = crawl("OneAfterAnother", on(crawl), urls=urls(a, range(ENOUGH), [3]) + urls(a, range(5), [4, 5]))
-    assert len(a.asked(since=before)) == ENOUGH
-    assert {item["text"] for item in result.items} == {article(number) for number in range(ENOUGH)}
-    assert (result.count("requests/skipped"), result.count("requests/sent_after_all")) == (10, 0)
-
-
-@pytest.mark.slow
-def test_with_revisits_skipped_new_session_ids_are_not_fetched_at_all(crawl, a):
-    learn(crawl, a)
-    before = len(a.requests)
-    result = crawl("OneAfterAnother", on(crawl, **SKIP), urls=urls(a, range(ENOUGH), [3]))
-    assert (a.asked(since=before), result.items) == ([], [])
-
-
-@pytest.mark.slow
-def test_without_the_pages_of_this_run_nothing_is_skipped(crawl, a):
-    """A page that is dead or changed under its first session id is fetched under the next one."""
-    learn(crawl, a)
-    dead, alive = urls(a, [3], [4, 3])
-    result = crawl("OneAfterAnother", on(crawl), urls=[dead, alive])
-    assert result.urls == [alive]
-    changed = Page(html(article(3003), "a"))
-    a.pages.update(dict.fromkeys(variants(3, [5, 6]), changed))
-    result = crawl("OneAfterAnother", on(crawl), urls=urls(a, [3], [5, 6]))
-    assert [item["text"] for item in result.items] == [article(3003)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "args",
-    [
-        {"start": True},
-        *slow({"meta": {"dont_neardup": True}}, {"method": "POST"}, {"settings": {"NEARDUP_MIRROR_TTL": 0}}),
-    ],
-)
+@pytest.mark.parametrize("args", [{"method": "POST"}, {"settings": {"NEARDUP_MIRROR_TTL": 0}}])
 def test_what_the_user_wants_fetched_is_fetched(crawl, a, args):
     learn(crawl, a)
     before = len(a.requests)

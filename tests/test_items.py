@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +15,7 @@ import pytest
 from helpers import text
 from item_kinds import kinds
 
-from scrapy_neardup import Deduplicator
+from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.document import Tree
 from scrapy_neardup.facts import (
     COUNTING,
@@ -48,6 +49,13 @@ def read(item: Any, fetched: tuple[str, ...] = (), size: int = 0, **settings: An
     return item_document(item, Config(**settings), Fetch(tuple(fetched), place=place, gives_one=True, body=b"x" * size))
 
 
+def document_of(item: Any, fetch: Fetch | None = None, **settings: Any) -> Document:
+    """Return the document of an item that is to have one."""
+    document = item_document(item, Config(**settings), fetch)
+    assert document
+    return document
+
+
 def record(item: Any, fetch: Fetch | None = None, **settings: Any) -> Record:
     made = Record.of(item, Config(**settings), fetch)
     assert made
@@ -69,6 +77,8 @@ def test_every_kind_of_item(make: Callable[..., Any]) -> None:
     document = read(make(url=URL, title="Boats", body=BODY), size=99)
     assert (document.url, document.title, document.text, document.size) == (URL, "Boats", BODY, 99)
     assert read(make(url=URL, title="Boats")) is None
+    nested = {"title": "Boot", "body": {"text": BODY, "sku": "1"}}
+    assert facts(make(**nested)) == facts(nested) != b""
 
 
 # Text
@@ -162,18 +172,14 @@ def test_bytes_are_decoded(encoding: str) -> None:
 def test_bytes_of_a_file_that_is_no_text_are_none(start: bytes) -> None:
     data = start + b" ".join([b"stream", BODY.encode(), b"endstream"])
     assert item_document({"url": URL, "body": data}, Config()) is None
-    document = item_document({"url": URL, "html": data, "summary": OTHER}, Config(fields=("html", "summary")))
-    assert document
-    assert document.text == OTHER
+    assert document_of({"url": URL, "html": data, "summary": OTHER}, fields=("html", "summary")).text == OTHER
 
 
 @pytest.mark.parametrize(
     "data", [f"<p>\x01{BODY}</p>".encode(), BODY.encode("utf-16"), b"\xef\xbb\xbf" + BODY.encode()]
 )
 def test_bytes_of_odd_text_are_text(data: bytes) -> None:
-    document = item_document({"url": URL, "body": data}, Config())
-    assert document
-    assert document.text.split()[-5:] == BODY.split()[-5:]
+    assert document_of({"url": URL, "body": data}).text.split()[-5:] == BODY.split()[-5:]
 
 
 def test_bytes_of_a_page_that_names_its_encoding() -> None:
@@ -437,8 +443,7 @@ CRAWL = Fetch((URL,), place=URL, gives_one=True, clock=Clock(NOW.timestamp() - 3
     ],
 )  # fmt: skip
 def test_the_time_of_the_crawl_is_one_fact_however_often_it_changes(now: object) -> None:
-    documents = [item_document({"text": BODY, "made": made}, Config(), CRAWL) for made in (now, NOW)]
-    assert len({document.facts for document in documents if document}) == 1
+    assert len({document_of({"text": BODY, "made": made}, CRAWL).facts for made in (now, NOW)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -449,14 +454,7 @@ def test_the_time_of_the_crawl_is_one_fact_however_often_it_changes(now: object)
     ],
 )  # fmt: skip
 def test_any_other_time_is_a_fact_of_its_own(then: object) -> None:
-    documents = [item_document({"text": BODY, "made": made}, Config(), CRAWL) for made in (then, NOW)]
-    assert len({document.facts for document in documents if document}) == 2
-
-
-@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_facts_of_every_kind_of_item(make: Callable[..., Any]) -> None:
-    fields = {"title": "Boot", "body": {"text": BODY, "sku": "1"}}
-    assert facts(make(**fields)) == facts(fields) != b""
+    assert len({document_of({"text": BODY, "made": made}, CRAWL).facts for made in (then, NOW)}) == 2
 
 
 def test_roles_are_said_in_words() -> None:
@@ -490,9 +488,7 @@ def test_a_record_without_text_is_a_document_if_it_says_two_things_at_a_url(
 
 @pytest.mark.parametrize("no_page", ["javascript:void(0)", "mailto:a@a.example", "about:blank", "http://"])
 def test_what_leads_to_no_page_is_no_url_of_the_item(no_page: str) -> None:
-    document = item_document({"url": no_page, "text": BODY}, Config(), CRAWL)
-    assert document
-    assert document.url == URL
+    assert document_of({"url": no_page, "text": BODY}, CRAWL).url == URL
 
 
 # Several items of a page
@@ -500,60 +496,76 @@ def test_what_leads_to_no_page_is_no_url_of_the_item(no_page: str) -> None:
 SEVERAL = Fetch((URL,), place=URL)
 
 
-def test_items_of_one_page_are_copies_only_if_their_texts_and_titles_are_equal() -> None:
-    ads = [("Nurse", BODY), ("Nurse", f"{BODY} Ulm."), ("Clerk", BODY), ("Nurse", BODY)]
+def statuses_of(items: list[dict[str, Any]], *pages: str) -> list[str]:
+    """Claim items in order, and return the status of each. They are rows of a feed, or some of those of these pages."""
     statuses = []
     with Deduplicator.open() as dedup:
-        for title, body in ads:
-            document = item_document({"title": title, "text": body}, Config(), SEVERAL)
-            assert document
-            statuses.append(dedup.claim(document).verdict.status)
-    assert statuses[:3] == ["unique"] * 3
-    assert statuses[3] != "unique"
-
-
-def test_offers_that_one_page_lists_are_told_apart_on_any_host() -> None:
-    offers = [("a", 5), ("b", 5), ("c", 5), ("d", 6)]
-    statuses = []
-    with Deduplicator.open() as dedup:
-        for page, (shop, price) in zip([URL, URL, f"{URL}?2", URL], offers, strict=True):
-            item = {"url": f"http://{shop}.example/1", "title": "Boot", "text": BODY, "price": price}
-            document = item_document(item, Config(), Fetch((page,), place=page))
-            assert document
-            (claim := dedup.claim(document)).commit()
-            statuses.append(claim.verdict.status)
-    assert statuses == ["unique", "duplicate", "duplicate", "unique"]
-
-
-def test_an_item_that_its_page_lists_twice_is_a_revisit() -> None:
-    fetch, statuses = Fetch((URL,), place=URL), []
-    with Deduplicator.open() as dedup:
-        for views in (1, 1, 2):
-            item = {"url": f"{URL}/1", "title": "Boot", "text": f"{BODY} {views}"}
-            document = item_document(item, Config(), fetch)
-            assert document
-            (claim := dedup.claim(document)).commit()
-            statuses.append(claim.verdict.status)
-    assert statuses == ["unique", "revisit", "revisit"]
-
-
-def statuses_of(items: list[dict[str, Any]]) -> list[str]:
-    """Claim items of one text in order, and return the status of each."""
-    statuses = []
-    with Deduplicator.open() as dedup:
-        for item in items:
-            document = item_document({"title": "Flat", "text": text(1), **item}, Config())
-            assert document
-            claim = dedup.claim(document)
+        for item, page in zip_longest(items, pages):
+            fetch = Fetch((page,), place=page) if page else None
+            claim = dedup.claim(document_of({"title": "Flat", "text": text(1), **item}, fetch))
             claim.commit()
             statuses.append(claim.verdict.status)
     return statuses
 
 
-def test_items_of_a_host_that_repeat_one_of_another_host_are_told_apart_by_their_facts() -> None:
-    ads = [("b", "Truro"), ("a", "Leeds"), ("a", "York"), ("a", "Bath"), ("a", "Leeds"), ("c", "York"), ("c", "Ely")]
-    items = [{"url": f"http://{host}.example/{city}", "title": "Nurse", "city": city} for host, city in ads]
-    assert statuses_of(items) == ["unique", "duplicate", "unique", "unique", "unique", "duplicate", "unique"]
+def test_items_of_one_page_are_copies_only_if_their_texts_and_titles_are_equal() -> None:
+    ads = [("Nurse", BODY), ("Nurse", f"{BODY} Ulm."), ("Clerk", BODY), ("Nurse", BODY)]
+    statuses = statuses_of([{"title": title, "text": body} for title, body in ads], *[URL] * 4)
+    assert statuses[:3] == ["unique"] * 3
+    assert statuses[3] != "unique"
+
+
+def test_offers_that_one_page_lists_are_told_apart_on_any_host() -> None:
+    offers = [
+        {"url": f"http://{shop}.example/1", "price": price} for shop, price in zip("abcd", (5, 5, 5, 6), strict=True)
+    ]
+    assert statuses_of(offers, URL, URL, f"{URL}?2", URL) == ["unique", "duplicate", "duplicate", "unique"]
+
+
+def test_an_item_that_its_page_lists_twice_is_a_revisit() -> None:
+    items = [{"url": f"{URL}/1", "text": f"{BODY} {views}"} for views in (1, 1, 2)]
+    assert statuses_of(items, *[URL] * 3) == ["unique", "revisit", "revisit"]
+
+
+def at(host: str, page: object, **fields: Any) -> dict[str, Any]:
+    """Return an item with the URL of a page on a host."""
+    return {"url": f"http://{host}.example/{page}", **fields}
+
+
+def flat(host: str, unit: int, rent: int) -> dict[str, Any]:
+    return at(host, unit, unit=unit, rent=rent)
+
+
+NEW, COPY = "unique", "duplicate"
+ADS = [("b", "Truro"), ("a", "Leeds"), ("a", "York"), ("a", "Bath"), ("a", "Leeds"), ("c", "York"), ("c", "Ely")]
+PLACES = [("a", "Ulm", 1), ("a", "Ulm", 2), ("a", "Bonn", 1), ("b", "Ulm", 3), ("b", "Ulm", 2)]
+JOBS = [("a", "Ulm"), ("a", "Bonn"), ("b", "Bonn"), ("b", "Jena")]
+FLATS = [flat(host, unit, 900 + unit) for host in "ab" for unit in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ([at(host, city, city=city) for host, city in ADS], [NEW, COPY, NEW, NEW, NEW, COPY, NEW]),
+        (FLATS, [NEW] * 4 + [COPY] * 4),
+        ([at(host, f"{city}{n}", city=city, unit=n) for host, city, n in PLACES], [NEW] * 4 + [COPY]),
+        ([at(host, "jobs", city=city) for host, city in JOBS], [NEW, NEW, COPY, NEW]),
+        ([at(host, 1, rent=rent) for rent in (900, 850) for host in "ab"], [NEW, COPY, NEW, COPY]),
+    ],
+    ids=[
+        "facts tell items of a host apart that repeat one of another host",
+        "numbers alone find records on another host",
+        "numbers tell records apart that agree in words",
+        "records with one URL are told apart on another host too",
+        "an item with the facts that its copy has now is the original",
+    ],
+)
+def test_items_of_two_hosts_with_one_text(items: list[dict[str, Any]], expected: list[str]) -> None:
+    assert statuses_of(items) == expected
+
+
+def test_records_that_differ_only_in_numbers_are_found_on_another_host_by_these() -> None:
+    assert statuses_of([*FLATS, flat("b", 2, 850)])[-1] != "duplicate"
 
 
 @pytest.mark.parametrize("texts", [("Fitch: A+", "Fitch: A-"), ("Minus: -5", "Minus: 5"), ("Great :-)", "Great :-(")])
@@ -563,43 +575,12 @@ def test_signs_in_a_short_text_of_a_record_count(texts: tuple[str, str]) -> None
     assert statuses_of([{**items[0], "text": each} for each in ("It's fine.", "It’s fine")]) == ["unique", "revisit"]
 
 
-def flat(host: str, unit: int, rent: int) -> dict[str, Any]:
-    return {"url": f"http://{host}.example/{unit}", "unit": unit, "rent": rent}
-
-
-def test_records_that_differ_only_in_numbers_are_found_on_another_host_by_these() -> None:
-    flats = [flat(host, unit, 900 + unit) for host in "ab" for unit in range(4)]
-    assert statuses_of(flats) == ["unique"] * 4 + ["duplicate"] * 4
-    assert statuses_of([*flats, flat("b", 2, 850)])[-1] != "duplicate"
-
-
-def test_numbers_tell_records_apart_that_agree_in_words() -> None:
-    places = [("a", "Ulm", 1), ("a", "Ulm", 2), ("a", "Bonn", 1), ("b", "Ulm", 3), ("b", "Ulm", 2)]
-    flats = [{"url": f"http://{host}.example/{city}{unit}", "city": city, "unit": unit} for host, city, unit in places]
-    assert statuses_of(flats) == ["unique"] * 4 + ["duplicate"]
-
-
-def test_records_with_one_url_are_told_apart_on_another_host_too() -> None:
-    cities = [("a", "Ulm"), ("a", "Bonn"), ("b", "Bonn"), ("b", "Jena")]
-    items = [{"url": f"http://{host}.example/jobs", "city": city} for host, city in cities]
-    assert statuses_of(items) == ["unique", "unique", "duplicate", "unique"]
-
-
-def test_an_item_with_the_facts_that_its_copy_has_now_is_the_original() -> None:
-    old, new = ({"url": "http://a.example/1", "rent": rent} for rent in (900, 850))
-    copies = [{**each, "url": "http://b.example/1"} for each in (old, new)]
-    assert statuses_of([old, copies[0], new, copies[1]]) == ["unique", "duplicate", "unique", "duplicate"]
-
-
 def test_several_items_of_a_page_are_named_by_what_they_say() -> None:
-    made = [item_document({"date": day, "place": "Ulm", "text": BODY}, Config(), SEVERAL) for day in ("5 May", "6 May")]
-    assert [each.label for each in made if each] == ["date 5 May, place Ulm", "date 6 May, place Ulm"]
+    made = [document_of({"date": day, "place": "Ulm", "text": BODY}, SEVERAL) for day in ("5 May", "6 May")]
+    assert [each.label for each in made] == ["date 5 May, place Ulm", "date 6 May, place Ulm"]
     listed = {"days": [date(2026, 5, 6), "later"], "sizes": [Decimal("1.50"), 2], "codes": (10**5000, 2), "text": BODY}
-    made = [item_document(listed, Config(), SEVERAL)]
-    assert made[0]
-    assert made[0].label.startswith("days 2026-05-06, sizes 1.50, codes 0x")
-    bare = item_document({"text": BODY}, Config(), SEVERAL)
-    assert bare
+    assert document_of(listed, SEVERAL).label.startswith("days 2026-05-06, sizes 1.50, codes 0x")
+    bare = document_of({"text": BODY}, SEVERAL)
     assert bare.label
     assert BODY.startswith(bare.label)
     assert (bare.is_one_of_several, bare.has_own_url) == (True, False)
@@ -608,12 +589,8 @@ def test_several_items_of_a_page_are_named_by_what_they_say() -> None:
 def test_the_only_item_of_a_page_needs_no_name() -> None:
     for item in ({"date": "5 May", "text": BODY}, {"date": "5 May", "text": BODY, "link": URL}):
         document = read(item, fetched=(URL,))
-        assert (document.url, document.label, document.is_one_of_several, document.has_own_url) == (
-            URL,
-            "",
-            False,
-            True,
-        )
+        assert (document.url, document.label) == (URL, "")
+        assert (document.is_one_of_several, document.has_own_url) == (False, True)
 
 
 def test_an_answer_below_the_text_that_it_quotes_is_kept() -> None:
@@ -621,19 +598,16 @@ def test_an_answer_below_the_text_that_it_quotes_is_kept() -> None:
     posts = [("Leak", quoted), *(("Re: Leak", f"{quoted}\n{text(seed, 14)}") for seed in (3, 4))]
     with Deduplicator.open() as dedup:
         for number, (title, body) in enumerate(posts):
-            document = item_document({"url": f"{URL}#{number}", "title": title, "text": body})
-            assert document
+            document = document_of({"url": f"{URL}#{number}", "title": title, "text": body})
             assert dedup.claim(document).verdict.status == "unique"
-        again = item_document({"url": f"{URL}#9", "title": "Re: Leak", "text": posts[1][1]})
-        assert again
+        again = document_of({"url": f"{URL}#9", "title": "Re: Leak", "text": posts[1][1]})
         assert dedup.claim(again).verdict.status != "unique"
 
 
 def test_a_text_that_comes_back_at_a_fragment_is_a_change() -> None:
     with Deduplicator.open(revisit="drop") as dedup:
         for body, changed in ((text(1, 60), False), (text(2, 60), False), (text(1, 60), True)):
-            document = item_document({"url": f"{URL}#top", "text": body})
-            assert document
+            document = document_of({"url": f"{URL}#top", "text": body})
             (claim := dedup.claim(document)).commit()
             assert claim.verdict.changed == changed
 
@@ -641,40 +615,35 @@ def test_a_text_that_comes_back_at_a_fragment_is_a_change() -> None:
 # URLs
 
 
-def urls(item_url: object, *fetched: str, **settings: Any) -> tuple[str | None, tuple[str, ...]]:
-    item = {"body": BODY} if item_url is None else {"body": BODY, settings.get("url_field", "url"): item_url}
-    document = read(item, fetched=fetched, **settings)
-    return document.url, document.aliases
+SHORT, OLD = "http://short.example/x", "http://a.example/old"
 
 
-def test_item_without_url_gets_that_of_its_fetch() -> None:
-    assert urls(None, URL) == (URL, ())
-    assert urls(None, URL, "http://a.example/old", "http://short.example/x") == (
-        URL,
-        ("http://a.example/old", "http://short.example/x"),
-    )
-    assert urls("", URL) == (URL, ())
-    assert urls(None) == (None, ())
-
-
-def test_url_of_the_item_is_first_among_those_of_the_fetch() -> None:
-    assert urls("http://short.example/x", URL, "http://short.example/x") == ("http://short.example/x", (URL,))
-    assert urls(URL, URL) == (URL, ())
-    assert urls("https://a.example/1#top", URL) == ("https://a.example/1#top", (URL,))
-
-
-def test_item_of_a_list_page_has_its_own_url_only() -> None:
-    assert urls(URL, "http://a.example/list") == (URL, ())
-
-
-def test_relative_url_is_of_the_page() -> None:
-    assert urls("../2?p=1", "http://a.example/dir/list/") == ("http://a.example/dir/2?p=1", ())
-    assert urls("/1", URL, "http://short.example/x") == (URL, ("http://short.example/x",))
-
-
-def test_url_in_another_field_or_a_list() -> None:
-    assert urls(URL, "http://a.example/list", url_field="link") == (URL, ())
-    assert urls([URL], "http://a.example/list") == (URL, ())
+@pytest.mark.parametrize(
+    ("named", "fetched", "expected"),
+    [
+        # An item without URL has those of its fetch.
+        (None, [URL], (URL, ())),
+        (None, [URL, OLD, SHORT], (URL, (OLD, SHORT))),
+        ("", [URL], (URL, ())),
+        (None, [], (None, ())),
+        # The URL of an item is first among those of its fetch.
+        (SHORT, [URL, SHORT], (SHORT, (URL,))),
+        (URL, [URL], (URL, ())),
+        ("https://a.example/1#top", [URL], ("https://a.example/1#top", (URL,))),
+        # On a list page, it is the only one.
+        (URL, ["http://a.example/list"], (URL, ())),
+        ([URL], ["http://a.example/list"], (URL, ())),
+        # It may be relative.
+        ("../2?p=1", ["http://a.example/dir/list/"], ("http://a.example/dir/2?p=1", ())),
+        ("/1", [URL, SHORT], (URL, (SHORT,))),
+        # What is no text is none.
+        *((value, [URL], (URL, ())) for value in (5, {"href": URL}, [], "  ")),
+    ],
+)
+@pytest.mark.parametrize("field", ["url", "link"])
+def test_urls_of_an_item(field: str, named: object, fetched: list[str], expected: tuple[str | None, Any]) -> None:
+    document = read({"body": BODY, field: named}, fetched=tuple(fetched), url_field=field)
+    assert (document.url, document.aliases) == expected
 
 
 @pytest.mark.parametrize("name", ["lien", "source", "page_address"])
@@ -697,15 +666,8 @@ def test_other_links_are_no_own_urls() -> None:
 
 def test_a_row_of_a_feed_has_the_url_that_it_names() -> None:
     for item in ({"url": URL, "text": BODY}, {"link": URL, "text": BODY}, {"permalink": URL, "text": BODY}):
-        document = record(item).document()
-        assert document
+        document = document_of(item)
         assert (document.url, document.has_own_url, document.is_one_of_several) == (URL, True, False)
-
-
-@pytest.mark.parametrize("value", [5, None, {"href": URL}, [], "  "])
-def test_url_that_is_no_text_is_none(value: object) -> None:
-    document = read({"body": BODY, "url": value}, fetched=(URL,))
-    assert document.url == URL
 
 
 WHOLE = "<html><body><div class=story><p>Some text that is long enough to be one.</p></div></body></html>"
@@ -722,31 +684,25 @@ WHOLE = "<html><body><div class=story><p>Some text that is long enough to be one
 def test_layout_of_the_response_is_that_of_items_with_its_url(item: dict[str, str], is_of_page: bool) -> None:
     tree = Tree("", parse("<p class=lead>"))
     fetch = Fetch(("http://a.example/?a=2&b=1",), tree=tree, claimed=("http://c.example/",))
-    made = item_document(item, Config(), fetch)
-    assert made is not None
+    made = document_of(item, fetch)
     assert (made.layout, bool(made.claimed)) == (tree.layout if is_of_page else 0, is_of_page)
     assert tree.layout
 
 
 def test_a_field_may_hold_the_whole_page_where_the_response_is_no_html() -> None:
-    made = item_document({"html": WHOLE}, Config(), Fetch(("http://a.example/api",)))
-    assert made is not None
-    assert made.layout
+    assert document_of({"html": WHOLE}, Fetch(("http://a.example/api",))).layout
 
 
 def test_odd_values_and_names_harm_nothing() -> None:
     circle: dict[str, Any] = {}
     circle["itself"] = circle
     odd = {1: "a number as a name", "circle": circle, "huge": 10**5000, "lone": "\udc80", "place": "//[not a host"}
-    document = item_document({"url": URL, "text": BODY, **odd}, Config())
-    assert document
+    document = document_of({"url": URL, "text": BODY, **odd})
     assert (document.text, set(document.fact_names)) == (BODY, {"1", "huge", "lone", "place"})
 
 
 def facts_of(**fields: Any) -> bytes:
-    document = item_document({"url": URL, "text": BODY, **fields}, Config())
-    assert document
-    return document.facts
+    return document_of({"url": URL, "text": BODY, **fields}).facts
 
 
 def test_no_value_of_a_list_is_lost() -> None:
@@ -769,11 +725,5 @@ def test_a_counter_that_becomes_words_counts_again() -> None:
 
 
 def test_numbers_of_numpy_are_facts_as_those_of_python_are() -> None:
-    made = [read({"url": URL, "title": "Talk", "time": np.timedelta64(days, "D"), "text": BODY}) for days in (3, 5)]
-    assert made[0]
-    assert made[1]
-    assert made[0].facts != made[1].facts
-    same = [read({"url": URL, "size": size, "text": BODY}) for size in (np.int64(3), 3)]
-    assert same[0]
-    assert same[1]
-    assert same[0].facts == same[1].facts
+    assert facts_of(time=np.timedelta64(3, "D")) != facts_of(time=np.timedelta64(5, "D"))
+    assert facts_of(size=np.int64(3)) == facts_of(size=3)

@@ -22,48 +22,19 @@ from scrapy_neardup.crawl.middleware import (
 )
 from scrapy_neardup.text.urls import is_private
 
-PRIVATE = [
-    "http://127.0.0.1/",
-    "http://127.1/",
-    "http://0x7f.1/",
-    "http://2130706433/",
-    "http://10.0.0.8:8080/",
-    "http://192.168.1.1/",
-    "http://172.16.3.4/",
-    "http://169.254.169.254/latest/meta-data/",
-    "http://100.64.0.1/",
-    "http://0.0.0.0/",
-    "http://[::1]/",
-    "http://[fd00::1]/",
-    "http://[fe80::1]/",
-    "http://[::ffff:127.0.0.1]/",
-    "http://[64:ff9b::7f00:1]/",
-    "http://[64:ff9b:1::7f00:1]/",
-    "http://[2002:7f00:1::]/",
-    "http://[::127.0.0.1]/",
-    "http://[::ffff:0:7f00:1]/",
-    "http://224.0.0.1/",
-    "http://[ff02::1]/",
-    "http://localhost.localdomain/",
-    "http://x.onion/",
-    "http://localhost/",
-    "http://LOCALHOST./",
-    "http://db.localhost/",
-    "http://router/",
-    "http://printer.local/",
-    "http://wiki.corp/",
-    "http://x.home.arpa/",
-    "http://user:password@127.0.0.1/",
-    "file:///etc/passwd",
-    "",
+PRIVATE_HOSTS = [
+    *("127.0.0.1", "127.1", "0x7f.1", "2130706433", "0.0.0.0", "user:password@127.0.0.1"),
+    *("10.0.0.8:8080", "192.168.1.1", "172.16.3.4", "169.254.169.254", "100.64.0.1", "224.0.0.1"),
+    *("[::1]", "[fd00::1]", "[fe80::1]", "[ff02::1]"),
+    # IPv4 within IPv6
+    *("[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b:1::7f00:1]", "[2002:7f00:1::]"),
+    *("[::127.0.0.1]", "[::ffff:0:7f00:1]"),
+    *("localhost", "LOCALHOST.", "db.localhost", "localhost.localdomain", "router", "printer.local"),
+    *("wiki.corp", "x.home.arpa", "x.onion"),
 ]
-PUBLIC = [
-    "http://example.com/",
-    "https://8.8.8.8/",
-    "http://[2606:4700::1111]/",
-    "http://例子.中国/",
-    "http://1.example.com/",
-]
+PRIVATE = [*(f"http://{host}/" for host in PRIVATE_HOSTS), "file:///etc/passwd", ""]
+PUBLIC_HOSTS = ["example.com", "8.8.8.8", "[2606:4700::1111]", "例子.中国", "1.example.com"]
+PUBLIC = [f"{scheme}://{host}/" for host in PUBLIC_HOSTS for scheme in ("http", "https")]
 
 
 @pytest.mark.parametrize("url", PRIVATE)
