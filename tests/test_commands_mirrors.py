@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import refused, succeeded
+from cli import refused, succeeded, told
 from helpers import text
 
 from scrapy_neardup import Deduplicator, Document
@@ -27,12 +26,8 @@ def held(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(folder: Path, *arguments: str) -> Any:
-    return json.loads(succeeded(folder, *arguments, "--store", "held.sqlite", "--json").stdout)
-
-
 def test_mirrors_lists_pairs_with_their_evidence(held: Path) -> None:
-    pair, *others = told(held, "mirrors")
+    pair, *others = told(held, "mirrors", "--store", "held.sqlite")
     assert [other["in_force"] for other in others] == [False, False]
     assert (pair["mirror"], pair["original"], pair["in_force"]) == ("b.example/m/…", "a.example", True)
     assert (pair["same"], pair["near"], pair["different"]) == (ENOUGH, 0, 0)
@@ -44,7 +39,7 @@ def test_mirrors_lists_pairs_with_their_evidence(held: Path) -> None:
 
 
 def test_pairs_without_a_rule(held: Path) -> None:
-    pair = next(pair for pair in told(held, "mirrors") if pair["mirror"] == "c.example")
+    pair = next(pair for pair in told(held, "mirrors", "--store", "held.sqlite") if pair["mirror"] == "c.example")
     assert (pair["mirror"], pair["original"], pair["in_force"]) == ("c.example", "a.example", False)
     assert (pair["same"], pair["different"]) == (1, 2)
     assert "c.example → a.example" in succeeded(held, "mirrors", "--store", "held.sqlite").stdout
@@ -52,7 +47,7 @@ def test_pairs_without_a_rule(held: Path) -> None:
 
 def test_mirrors_of_the_settings(held: Path) -> None:
     rule = 'NEARDUP_MIRROR_HOSTS={"d.example": "a.example"}'
-    pair, *_ = told(held, "mirrors", "-s", rule)
+    pair, *_ = told(held, "mirrors", "--store", "held.sqlite", "-s", rule)
     assert pair == {
         "mirror": "d.example",
         "original": "a.example",
@@ -64,7 +59,7 @@ def test_mirrors_of_the_settings(held: Path) -> None:
 
 
 def explained(folder: Path, url: str, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = told(folder, "explain", url, *arguments)
+    found: dict[str, Any] = told(folder, "explain", url, "--store", "held.sqlite", *arguments)
     return found
 
 

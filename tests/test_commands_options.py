@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 
 import pytest
-from cli import neardup, refused, succeeded
+from cli import neardup, refused, succeeded, told
 from helpers import text, write_rows
 from test_commands import PROJECT
 from tiers import slow
@@ -45,7 +44,7 @@ def test_an_empty_store_is_not_that_of_the_project(folder: Path, arguments: str,
     verb, *rest = arguments.split()
     wanted = f"scrapy neardup {verb}: argument --store: {store!r} is not allowed; allowed is a path, or redis://…\n"
     assert refused(folder, verb, *rest, "--store", store) == wanted
-    assert json.loads(succeeded(folder, "stats", "--json").stdout)["documents"] == 3
+    assert told(folder, "stats")["documents"] == 3
 
 
 # Global options
@@ -54,7 +53,7 @@ def test_an_empty_store_is_not_that_of_the_project(folder: Path, arguments: str,
 def test_settings_before_the_verb_count(tmp_path: Path, folder: Path) -> None:
     store = f"NEARDUP_STORE={folder / 'held.sqlite'}"
     for arguments in (("-s", store, "stats"), ("stats", "-s", store), ("-s", "NEARDUP_STORE=x", "stats", "-s", store)):
-        assert json.loads(succeeded(folder, *arguments, "--json").stdout)["documents"] == 3
+        assert told(folder, *arguments)["documents"] == 3
     assert "NEARDUP_NOSUCH is not a setting" in refused(folder, "-s", "NEARDUP_NOSUCH=1", "stats")
 
 
@@ -94,15 +93,6 @@ def test_numbers_within_bounds() -> None:
 
 
 # Rows
-
-
-@pytest.mark.parametrize(
-    "arguments", ["dedupe more.jsonl", *slow("dedupe more.jsonl --workers 2", "lab cluster more.jsonl")]
-)
-def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, arguments: str) -> None:
-    (folder / "more.jsonl").write_text('{"text": "one", "id": 1}\n\n{"text": "two"}\n')
-    said = refused(folder, *arguments.split(), "-o", "out.jsonl", "--id-field", "id")
-    assert said == f"scrapy neardup {arguments.partition(' more')[0]}: more.jsonl, line 3: there is no field 'id'\n"
 
 
 @pytest.mark.parametrize("id_field", [None, "id", "sku", "number"])

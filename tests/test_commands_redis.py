@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from cli import neardup, refused, rows, succeeded, write
+from cli import deduped, neardup, refused, rows, succeeded, told, write
 from helpers import edited, text, until
 from redis_damage import DAMAGES, contents, fill, judge, restore, values
 from redis_server import Server
@@ -42,8 +41,7 @@ def client(server: Server) -> Iterator[redis.Redis]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a store, and what was exported of it."""
     made = tmp_path_factory.mktemp("held")
-    write(made / "in.jsonl", FEED)
-    succeeded(made, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    deduped(made, FEED)
     succeeded(made, "export", "-o", "held.jsonl", "--store", "held.sqlite")
     return made
 
@@ -71,16 +69,14 @@ def both(folder: Path) -> Iterator[tuple[str, str]]:
 def test_a_verb_gives_the_same_result_as_on_disk(
     folder: Path, both: tuple[str, str], verb: str, arguments: list[str]
 ) -> None:
-    first, second = (
-        json.loads(succeeded(folder, verb, "--json", "--store", store, *arguments).stdout) for store in both
-    )
+    first, second = (told(folder, verb, "--store", store, *arguments) for store in both)
     if verb == "clusters":
         assert len(first) == 26
     assert first == second
 
 
 def test_stats_and_report(tmp_path: Path, both: tuple[str, str]) -> None:
-    first, second = (json.loads(succeeded(tmp_path, "stats", "--json", "--store", store).stdout) for store in both)
+    first, second = (told(tmp_path, "stats", "--store", store) for store in both)
     same = ("documents", "clusters", "copies", "detectors", "urls", "runs")
     assert [first[name] for name in same] == [second[name] for name in same]
     assert second["bytes_server"] > 0
@@ -94,8 +90,7 @@ def test_project_can_name_it_in_its_settings(tmp_path: Path, server: Server) -> 
         arguments = ("dedupe", "in.jsonl", "-o", "out.jsonl", "--store", server.address, "-s", "NEARDUP_REVISIT=drop")
         succeeded(tmp_path, *arguments)
         assert len(rows(tmp_path / "out.jsonl")) == expected
-    told_of = succeeded(tmp_path, "stats", "--json", "-s", f"NEARDUP_STORE={server.address}").stdout
-    assert json.loads(told_of)["documents"] == 30
+    assert told(tmp_path, "stats", "-s", f"NEARDUP_STORE={server.address}")["documents"] == 30
 
 
 # Verify
@@ -108,7 +103,7 @@ def test_verify_of_a_server_that_others_use_too(server: Server, client: redis.Re
     for namespace in ("", "news/{1}:2"):
         fill(server.address, namespace)
     before = values(client)
-    told_of = json.loads(succeeded(tmp_path, "stats", "--check", "--json", "--store", server.address).stdout)
+    told_of = told(tmp_path, "stats", "--check", "--store", server.address)
     assert (told_of["namespaces"], told_of["runs"], told_of["documents"]) == (2, 4, 2 * 75)
     assert (told_of["whole"], told_of["findings"]) == (True, [])
     assert values(client) == before

@@ -124,6 +124,7 @@ def big(tmp_path: Path, long_feed: Path) -> Path:
 SLOW_TO_END = [
     (signal.SIGINT, "lab cluster big.jsonl -o out.jsonl"),
     (signal.SIGINT, "lab lexicon big.jsonl -o out.lexicon"),
+    (signal.SIGINT, "dedupe big.jsonl -o out.jsonl --workers 2"),
     (signal.SIGTERM, "dedupe big.jsonl -o out.jsonl --workers 2"),
     (signal.SIGHUP, "dedupe big.jsonl -o out.jsonl --workers 2"),
 ]

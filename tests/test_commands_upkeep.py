@@ -14,15 +14,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import cli
 import pytest
-from cli import neardup, refused, succeeded, write
+from cli import deduped, neardup, refused, succeeded, write
 from conftest import Crawler
 from faulty import common_user  # noqa: F401 - a fixture
 from forks import Talk
-from helpers import python, talking, text, until
+from helpers import talking, text, until
 from site_server import Site, put_articles
-from store_kinds import on_server
-from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
+from store_kinds import Place, on_server
+from test_store_faults import commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError, row_index
@@ -43,9 +44,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return on_server(tmp_path).address
 
 
-def told(store: str, verb: str, *arguments: str) -> Any:
-    """Return what a verb prints as JSON."""
-    return json.loads(succeeded(HERE, verb, "--json", "--store", store, *arguments).stdout)
+def told(store: str, *arguments: str) -> Any:
+    return cli.told(HERE, *arguments, "--store", store)
 
 
 def forget(store: str, *arguments: str) -> str:
@@ -57,10 +57,7 @@ def forget(store: str, *arguments: str) -> str:
 
 def test_runs_come_oldest_first_with_what_they_came_to(tmp_path: Path, store: str) -> None:
     for name, seeds in (("one", [1, 2, 1]), ("two", [2, 3])):
-        write(
-            tmp_path / "in.jsonl", [{"url": f"http://{name}.example/{n}", "text": text(s)} for n, s in enumerate(seeds)]
-        )
-        succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", store)
+        deduped(tmp_path, [{"url": f"http://{name}.example/{n}", "text": text(s)} for n, s in enumerate(seeds)], store)
     first, second = told(store, "stats", "--runs")
     assert first["started"] <= first["closed"] <= second["started"]
     assert (first["state"], first["forgotten"]) == ("closed", None)
@@ -86,11 +83,9 @@ def test_times_are_of_this_place_and_in_json_say_of_which(path: str, monkeypatch
 
 
 def test_runs_that_live_and_that_died_are_told_apart(path: str) -> None:  # noqa: F811
-    assert python(DIE, path).returncode == -9
-    with closing(sqlite3.connect(path)) as connection:
-        ((key,),) = connection.execute("SELECT key FROM neardup WHERE key LIKE 'run/%'").fetchall()
+    run = Place(path).fill_and_kill("lost")
     [died] = told(path, "stats", "--runs")
-    assert (died["run"], died["state"], died["closed"]) == (key.rpartition("/")[2], "died", None)
+    assert (died["run"], died["state"], died["closed"]) == (run, "died", None)
     with opened(path) as dedup:
         ended, alive = told(path, "stats", "--runs")
         assert (ended["run"], ended["state"], ended["forgotten"]) == (died["run"], "died", "all")
@@ -129,8 +124,7 @@ def test_runs_of_a_store_that_may_not_be_written_are_listed(path: str) -> None: 
         dedup.flush()
         os.chmod(Path(path).parent, 0o500)
         before = sorted(os.listdir(Path(path).parent))
-        alive = json.loads(succeeded(Path(path).parent.parent, "stats", "--runs", "--json", "--store", path).stdout)
-        assert [run["state"] for run in alive] == ["alive"]
+        assert [run["state"] for run in told(path, "stats", "--runs")] == ["alive"]
         assert sorted(os.listdir(Path(path).parent)) == before
         os.chmod(Path(path).parent, 0o700)
 
@@ -219,13 +213,6 @@ def test_forget_what_was_not_seen_for_long(store: str) -> None:
     assert urls(store) == expected(3)
 
 
-def test_forget_refuses_a_run_that_is_unknown(store: str) -> None:
-    fill(store, 1)
-    said = refused(HERE, "forget", "--store", store, "--run", "20200101-000000-1")
-    assert "no run '20200101-000000-1'" in said
-    assert urls(store) == expected(1)
-
-
 def test_forget_asks_for_no_detectors(store: str) -> None:
     with Deduplicator.open(store, detectors=[{"name": "imatch", "randomized": 3}]) as dedup:
         commit(dedup, 1, 2)
@@ -235,16 +222,6 @@ def test_forget_asks_for_no_detectors(store: str) -> None:
     assert len(told(store, "stats", "--runs")) == 2
     with Deduplicator.open(store, detectors=[{"name": "imatch", "randomized": 3}]) as dedup:
         assert len(dedup) == 1
-
-
-def test_run_that_is_alive_is_not_forgotten(store: str) -> None:
-    with opened(store) as dedup:
-        commit(dedup, 1)
-        dedup.flush()
-        made = neardup(HERE, "forget", "--store", store, "--run", dedup.store.run)
-        assert (made.returncode, made.stdout) == (2, "")
-        assert "is alive" in made.stderr
-    assert urls(store) == expected(1)
 
 
 def test_open_stores_follow_a_forgetting(store: str) -> None:
