@@ -25,11 +25,6 @@ ROWS: list[dict[str, Any]] = [
     {"row": "f", "url": "http://c.example/2", "text": text(2)},
     {"row": "g", "url": "http://c.example/3"},
 ]
-PROJECT = {
-    "scrapy.cfg": "[settings]\ndefault = shop.settings\n",
-    "shop/__init__.py": "",
-    "shop/settings.py": "BOT_NAME = 'shop'\nNEARDUP_STORE = 'held.sqlite'\nNEARDUP_MIN_TOKENS = 5\n",
-}
 
 
 @pytest.fixture
@@ -107,12 +102,6 @@ def test_dedupe_with_other_fields(tmp_path: Path) -> None:
     )  # fmt: skip
     assert ids(tmp_path / "out.jsonl", "row") == [0]
     assert [(row["id"], row["duplicate_of"]) for row in rows(tmp_path / "d.jsonl")] == [("/1", "/0"), ("/2", "/0")]
-
-
-def test_dedupe_of_nothing(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").touch()
-    assert "0 rows" in succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl").stderr
-    assert (tmp_path / "out.jsonl").read_bytes() == b""
 
 
 # What a store holds
@@ -300,11 +289,3 @@ def test_explain_says_which_text_is_thin(tmp_path: Path) -> None:
     assert compared["sentence"].startswith("duplicate: ")
     assert compared["sentence"].endswith(f"; the text of a.html is thin: {why}")
     assert succeeded(tmp_path, "explain", "a.html", "b.html").stdout.splitlines()[-1] == compared["sentence"]
-
-
-def test_looking_into_a_store_leaves_it_as_it_is(held: Path) -> None:
-    before = (held / "held.sqlite").read_bytes()
-    succeeded(held, "stats", "--store", "held.sqlite")
-    succeeded(held, "explain", "http://a.example/2", "--store", "held.sqlite")
-    assert (held / "held.sqlite").read_bytes() == before
-    assert os.listdir(held) == ["held.sqlite"]

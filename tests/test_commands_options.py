@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 from cli import neardup, refused, succeeded, told
 from helpers import text, write_rows
-from test_commands import PROJECT
 from tiers import slow
 
 from scrapy_neardup import Config, Deduplicator, Document
 from scrapy_neardup.commands.options import share, whole, with_fields
 from scrapy_neardup.feeds import Warc
 from scrapy_neardup.items import item_document
+
+PROJECT = {
+    "scrapy.cfg": "[settings]\ndefault = shop.settings\n",
+    "shop/__init__.py": "",
+    "shop/settings.py": "BOT_NAME = 'shop'\nNEARDUP_STORE = 'held.sqlite'\nNEARDUP_MIN_TOKENS = 5\n",
+}
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -12,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 from cli import deduped, neardup, refused, rows, succeeded, told, write
-from helpers import edited, text, until
+from helpers import edited, talking, text, until
 from redis_damage import DAMAGES, contents, fill, judge, restore, values
 from redis_server import Server
 from store_kinds import ROOT
@@ -22,7 +20,6 @@ from scrapy_neardup import Deduplicator, StoreError
 from scrapy_neardup.store.redis_server import code
 from scrapy_neardup.store.verification import verify
 
-HERE = Path(__file__).parent
 UNTOLD = {f"{ROOT}:{name}".encode() for name in ("added", "news", "host", "visit")}
 """Nothing tells that these are missing: the URLs are fetched again, and what is known of hosts is learned anew."""
 FEED = [
@@ -152,19 +149,14 @@ with Deduplicator.open(sys.argv[1]) as dedup:
 @pytest.mark.slow
 def test_verify_while_others_write(server: Server, client: redis.Redis) -> None:
     fill(server.address)
-    command = [sys.executable, "-c", BUSY, server.address]
-    process = subprocess.Popen(command, cwd=HERE)
-    try:
-        found = 0
+    found = 0
+    with talking(BUSY, server.address) as process:
         for wanted in (80, 160, 320):
             until(lambda wanted=wanted: verify(server.address).read["documents"] > wanted, 60)
             survey = verify(server.address)
             assert survey.findings == []
             found = survey.read["documents"]
         assert process.poll() is None
-    finally:
-        process.kill()
-        process.wait()
     assert found > 320
     client.delete(*client.keys("*:lease.*"))  # as if it had run out
     assert verify(server.address).findings == []  # a run that died is no damage

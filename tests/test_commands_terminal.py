@@ -179,8 +179,7 @@ def test_signals_are_left_as_they_are_in_other_threads() -> None:
         assert pool.submit(work).result() is signal.SIG_DFL
 
 
-@pytest.mark.parametrize("unbuffered", ["", *slow("1")])
-@pytest.mark.parametrize("options", ["", *slow(" --json")])
+@pytest.mark.parametrize(("options", "unbuffered"), [("", ""), *slow((" --json", ""), ("", "1"))])
 @pytest.mark.parametrize(
     ("end", "code", "said"),
     [

@@ -154,6 +154,15 @@ def test_what_is_no_feed_is_named(tmp_path: Path, name: str, data: bytes, messag
     assert "\n" not in str(caught.value)
 
 
+def test_a_folder_or_a_missing_file_is_told_before_any_row_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    with pytest.raises(FileError, match=f"{path}: can't be read: No such file"):
+        feeds_of(path)
+    path.mkdir()
+    with pytest.raises(FileError, match=f"{path}: can't be read: Is a directory"):
+        feeds_of(path)
+
+
 def test_columns_are_those_of_the_first_row(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("url,text\na,b\n")
     (tmp_path / "b.csv").write_text("text\nc\n")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -14,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import edited, text, until
+from forks import Talk
+from helpers import edited, talk, text, until
 from redis_faults import document, held, keep, keep_all, let_lapse, pending, reached, urls
 from redis_server import Server
 from tcp_proxy import TcpProxy
@@ -36,10 +35,10 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store import redis_server as servers
 servers.LEASE = 1.0
-address, seed, count, unclean, path = sys.argv[1:]
+address, seed, count, path = sys.argv[1:]
 order = [(number, copy) for number in range(int(count)) for copy in range(3)]
 random.Random(seed).shuffle(order)
-dedup = Deduplicator.open(address, unclean_run=unclean)
+dedup = Deduplicator.open(address)
 with open(path, "a", buffering=1) as feed:
     pending = []
 
@@ -68,12 +67,8 @@ print("closed", flush=True)
 """
 
 
-def work(server: Server, seed: int, feed: Path, *, count: int = 60, unclean: str = "forget") -> subprocess.Popen[str]:
-    arguments = (server.address, str(seed), str(count), unclean, str(feed))
-    environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
-    return subprocess.Popen(
-        [sys.executable, "-c", WORKER, *arguments], env=environment, stdout=subprocess.PIPE, text=True
-    )
+def work(server: Server, seed: int, feed: Path, *, count: int = 60) -> Talk:
+    return talk(WORKER, server.address, str(seed), str(count), str(feed))
 
 
 def kept(feed: Path) -> list[int]:
@@ -93,10 +88,10 @@ def test_workers_that_are_killed_lose_nothing(server: Server, tmp_path: Path) ->
         victim.kill()
         if victim.communicate(timeout=120)[0]:
             ended += kept(feed)
-    assert survivor.communicate(timeout=60) == ("closed\n", None)
+    assert survivor.communicate(60)[0] == "closed\n"
     until(lambda: not server.tell("KEYS", "*lease*"))
     last = work(server, 99, tmp_path / "last", count=40)
-    assert last.communicate(timeout=60) == ("closed\n", None)
+    assert last.communicate(60)[0] == "closed\n"
     assert sorted(kept(lives) + kept(tmp_path / "last") + ended) == list(range(40))
     assert pending(server) == 0
 
@@ -166,10 +161,10 @@ def test_worker_that_was_stopped_for_longer_than_its_lease_goes_on(server: Serve
     until(lambda: not server.tell("KEYS", "*lease*"))
     other = work(server, 2, feed)
     try:
-        assert other.communicate(timeout=60) == ("closed\n", None)
+        assert other.communicate(60)[0] == "closed\n"
     finally:
         one.send_signal(signal.SIGCONT)
-    assert one.communicate(timeout=60) == ("closed\n", None)
+    assert one.communicate(60)[0] == "closed\n"
     assert set(kept(stopped) + kept(feed)) == set(range(60))
     assert len(held(server)) >= 60
     assert pending(server) == 0

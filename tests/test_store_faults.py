@@ -30,13 +30,6 @@ from scrapy_neardup.store.stored_index import StoredIndex
 DETECTORS = ["exact", "simhash"]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    return str(folder / "store.sqlite")
-
-
 def opened(path: str, **settings: object) -> Deduplicator:
     return Deduplicator.open(path, detectors=DETECTORS, **settings)
 
@@ -56,10 +49,10 @@ def fill(path: str, *numbers: int) -> None:
 def held(path: str, **settings: object) -> list[str]:
     """Return all that a store holds, in words."""
     with opened(path, **settings) as dedup:
-        return sorted(_described(dedup))
+        return sorted(described(dedup))
 
 
-def _described(dedup: Deduplicator) -> list[str]:
+def described(dedup: Deduplicator) -> list[str]:
     told = []
     for each in dedup.store.signatures():
         links = [(link.url, link.is_copy, link.seen) for link in dedup.store.visits(each)]
