@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import some
 
 from scrapy_neardup import native, row_index
 from scrapy_neardup.fingerprints.hashes import hamming
@@ -46,7 +47,7 @@ class Model:
         return sum(key in keys for _, keys, _ in self.rows)
 
 
-BITS = st.sets(st.integers(0, 63), max_size=16)
+BITS = st.sets(st.integers(0, 63), max_size=8)
 NEAR = st.builds(lambda centre, bits: centre ^ sum(1 << bit for bit in bits), st.sampled_from(CENTRES), BITS)
 ROWS = st.tuples(st.lists(st.sampled_from(KEYS), max_size=4, unique=True), st.none() | NEAR)
 STEPS = st.lists(
@@ -57,7 +58,7 @@ STEPS = st.lists(
     max_size=60,
 )
 ASKED = st.lists(st.sampled_from([*KEYS, 1 << 40]), max_size=4, unique=True).map(lambda keys: array("Q", keys))
-QUESTIONS = st.tuples(ASKED, st.integers(1, 4), st.none() | NEAR, st.integers(0, 15))
+QUESTIONS = st.tuples(ASKED, st.integers(1, 4), st.none() | NEAR, st.integers(0, 8))
 
 
 class Trial:
@@ -147,6 +148,24 @@ def test_merged_levels_are_the_level_of_all_rows(parts: list[list[Any]], step: i
         made = merged(levels)
         assert (made.first, made.last) == (1, first - 1)
         assert columns(made) == columns(whole)
+
+
+@pytest.mark.parametrize("distance", some(range(16), 0, 3, 10, 15))
+def test_near_finds_what_trying_all_finds(distance: int) -> None:
+    rng = random.Random(distance)
+    values = [rng.getrandbits(64) for _ in range(150)]
+    queries = values[:12]
+    for query in queries:
+        for flips in range(distance + 3):
+            for spread in (64, 16):  # over all bits, or within one block
+                place = rng.randrange(64 // spread) * spread
+                flipped = rng.sample(range(spread), min(flips, spread))
+                values.append(query ^ sum(1 << place + bit for bit in flipped))
+    index = index_of(values)
+    for query in queries:
+        expected = [number for number, value in enumerate(values, 1) if hamming(query, value) <= distance]
+        assert [*near(index, query, distance)] == expected
+        assert len(expected) >= 2 * distance + 2
 
 
 def index_of(values: list[int]) -> RowIndex:

@@ -205,17 +205,6 @@ def test_file_that_may_not_be_read_is_refused(path: str) -> None:
     assert urls(path) == expected(3)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("common_user")
-def test_directory_that_may_not_be_written_can_be_read(path: str) -> None:
-    fill(path, 3)
-    os.chmod(Path(path).parent, 0o500)
-    _, new = refusals_elsewhere(path, f"{path}.new")
-    assert "create files in its directory" in new
-    assert_readable(path)
-    os.chmod(Path(path).parent, 0o700)
-
-
 def test_read_only_file_system_can_be_read(read_only_disk: Path) -> None:  # noqa: F811
     path = str(read_only_disk / "store.sqlite")
     fill(path, 3)
