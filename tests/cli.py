@@ -49,6 +49,17 @@ def succeeded(folder: Path, *arguments: str) -> CompletedProcess[str]:
     return made
 
 
+def told(folder: Path, *arguments: str) -> Any:
+    """Return what a verb prints as JSON."""
+    return json.loads(succeeded(folder, *arguments, "--json").stdout)
+
+
+def deduped(folder: Path, rows: list[dict[str, Any]], store: str = "held.sqlite") -> str:
+    """Write a feed, and have `dedupe` hold it in a store; return what it says."""
+    write(folder / "in.jsonl", rows)
+    return succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", store).stderr
+
+
 def rows(path: Path) -> list[dict[str, Any]]:
     data = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
     return [json.loads(line) for line in data.splitlines()]

@@ -179,6 +179,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 @pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return the path of a store that is not there yet, in a folder of its own."""
+    (tmp_path / "folder").mkdir()
+    return str(tmp_path / "folder" / "store.sqlite")
+
+
+@pytest.fixture
 def a() -> Iterator[Site]:
     with serving("127.0.0.1") as site:
         yield site

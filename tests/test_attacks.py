@@ -49,12 +49,6 @@ def test_no_dead_page_is_replaced_by_a_local_file(crawl, internet, tmp_path):
     assert crawl(settings=FETCH_ALL, urls=["http://public.example/1.html"]).items == []
 
 
-def test_a_crawl_that_began_in_a_private_network_stays_free_there(crawl, a, internet):
-    a.pages["/1.html"] = Page(html(article(1)))
-    crawl.hold(f"{a.url}/0.html", f"{a.url}/1.html")
-    assert crawl(settings=FETCH_ALL, urls=[f"{a.url}/0.html"]).urls == [f"{a.url}/1.html"]
-
-
 def test_a_copy_that_redirects_out_of_the_allowed_domains_is_not_followed(crawl, a, internet):
     internet.pages["http://copy.example/1.html"] = Page(status=301, location="http://elsewhere.example/1.html")
     internet.pages["http://elsewhere.example/1.html"] = Page(html(article(1)))

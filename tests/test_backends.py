@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -16,7 +15,6 @@ from scrapy_neardup.fingerprints import record
 from scrapy_neardup.fingerprints.record import BINS, Sketch
 from scrapy_neardup.row_index import NEWEST, Question
 from scrapy_neardup.signature import Visit
-from scrapy_neardup.store import records
 from scrapy_neardup.store.backend import Backend, Entry, Found, Row, StoreError
 from scrapy_neardup.store.local import MemoryBackend, SqliteBackend
 from scrapy_neardup.store.records import Key, Run, code, id_of, index_key, postings, visit_key
@@ -99,10 +97,6 @@ def link(number: int, target: int, run: str = RUN) -> Entry:
     """Return a mirror of a document."""
     made = Visit(f"http://b.example/{number}", None, True, 2.5, 10, target=target, at=id_at(number, run))
     return Entry(visit_key(made.url), made, *postings(made))
-
-
-def loaded(row: Row) -> Any:
-    return records.load(row.key, row.value) if isinstance(row.value, bytes) else row.value
 
 
 def keys_of(rows: Iterable[Row]) -> list[Key]:
@@ -233,16 +227,7 @@ def test_keys_and_simhashes_at_their_limits_are_found(place: Place) -> None:
     assert near(backend, most, 0) == [entry.key]
 
 
-# Runs, news, all of it
-
-
-def read_all(backend: Backend) -> dict[Key, Row]:
-    told: dict[Key, Row] = {}
-    more = True
-    while more:
-        rows, more = backend.news()
-        told |= {row.key: row for row in rows}
-    return told
+# Damage
 
 
 @on_servers

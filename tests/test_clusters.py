@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import edited, text
+from helpers import text
 
 from scrapy_neardup.document import Document
 from scrapy_neardup.papers import som
@@ -23,16 +23,8 @@ def documents(*texts: str) -> list[Document]:
     return [Document(text=each) for each in texts]
 
 
-def batch(count: int = 30, size: int = 200) -> list[Document]:
-    """Return so many texts, each followed by a copy with two words changed."""
-    return documents(*(each for n in range(count) for each in (text(n, size), edited(text(n, size), 50, 100))))
-
-
 def som_clusters(batch: list[Document]) -> list[list[int]]:
     return som.som_clusters(enumerate(batch))
-
-
-PAIRS = [[n, n + 1] for n in range(0, 60, 2)]
 
 
 # Counts and weights: a = "red red blue" titled "red", b = "blue green", c = "green".

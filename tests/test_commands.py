@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from importlib.metadata import version
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import ids, refused, rows, succeeded, write
+from cli import deduped, ids, refused, rows, succeeded, told, write
 from helpers import edited, text, write_labelled
 from site_server import html
 
@@ -26,11 +25,6 @@ ROWS: list[dict[str, Any]] = [
     {"row": "f", "url": "http://c.example/2", "text": text(2)},
     {"row": "g", "url": "http://c.example/3"},
 ]
-PROJECT = {
-    "scrapy.cfg": "[settings]\ndefault = shop.settings\n",
-    "shop/__init__.py": "",
-    "shop/settings.py": "BOT_NAME = 'shop'\nNEARDUP_STORE = 'held.sqlite'\nNEARDUP_MIN_TOKENS = 5\n",
-}
 
 
 @pytest.fixture
@@ -60,8 +54,7 @@ def test_scripts_may_use_other_words(held: Path) -> None:
         == succeeded(held, "stats", "--check", "--store", "held.sqlite").stdout
     )
     write_labelled(held / "news")
-    made = succeeded(held, "evaluate", "news", "--detectors", "exact", "--json")
-    assert json.loads(made.stdout)[0]["set"] == "news"
+    assert told(held, "evaluate", "news", "--detectors", "exact")[0]["set"] == "news"
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -111,12 +104,6 @@ def test_dedupe_with_other_fields(tmp_path: Path) -> None:
     assert [(row["id"], row["duplicate_of"]) for row in rows(tmp_path / "d.jsonl")] == [("/1", "/0"), ("/2", "/0")]
 
 
-def test_dedupe_of_nothing(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").touch()
-    assert "0 rows" in succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl").stderr
-    assert (tmp_path / "out.jsonl").read_bytes() == b""
-
-
 # What a store holds
 
 
@@ -130,7 +117,7 @@ def held(tmp_path: Path) -> Path:
 
 
 def test_clusters_lists_an_original_with_its_copy(held: Path) -> None:
-    (cluster,) = json.loads(succeeded(held, "clusters", "--store", "held.sqlite", "--json").stdout)
+    (cluster,) = told(held, "clusters", "--store", "held.sqlite")
     assert (cluster["original"], cluster["copies"], cluster["words"]) == ("http://a.example/1", 1, 200)
     (member,) = cluster["members"]
     assert (member["url"], member["kind"]) == ("http://b.example/1", None)
@@ -145,66 +132,54 @@ def test_clusters_lists_an_original_with_its_copy(held: Path) -> None:
 
 def test_clusters_of_whole_pages_say_their_kind(tmp_path: Path) -> None:
     pages = [(f"http://{name}.example/", html(text(1), name)) for name in "aab"]
-    write(tmp_path / "in.jsonl", [{"url": f"{url}{n}", "html": page} for n, (url, page) in enumerate(pages)])
-    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
-    (cluster,) = json.loads(succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--json").stdout)
+    deduped(tmp_path, [{"url": f"{url}{n}", "html": page} for n, (url, page) in enumerate(pages)])
+    (cluster,) = told(tmp_path, "clusters", "--store", "held.sqlite")
     assert [member["kind"] for member in cluster["members"]] == ["full", "content"]
 
 
-def test_clusters_come_largest_first(tmp_path: Path) -> None:
-    degrees = {1: 2, 2: 4, 3: 3}
-    urls = [(seed, f"http://h{n}.example/{seed}") for seed, count in degrees.items() for n in range(count)]
-    write(tmp_path / "in.jsonl", [{"url": url, "text": text(seed)} for seed, url in urls])
-    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
-    for limit, wanted in ((2, [3, 2]), (0, [3, 2, 1])):
-        made = succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--limit", str(limit), "--json")
-        assert [cluster["copies"] for cluster in json.loads(made.stdout)] == wanted
-
-
-def test_clusters_are_sorted(tmp_path: Path) -> None:
+def test_clusters_are_sorted_and_limited(tmp_path: Path) -> None:
     near = " ".join([*text(2).split()[:190], *["ten", "words", "which", "this", "text", "has", "alone", "now"]])
     texts = {"a.example/1": text(1), "b.example/1": text(1), "a.example:8080/2": text(2), "c.example/2": near}
-    longer = {f"{host}.example/3": text(3) + " " + text(4) for host in "de"}
-    write(
-        tmp_path / "in.jsonl", [{"url": f"http://{url}", "text": words} for url, words in {**texts, **longer}.items()]
-    )
-    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    longer = {f"{host}.example/3": text(3) + " " + text(4) for host in "def"}
+    deduped(tmp_path, [{"url": f"http://{url}", "text": words} for url, words in {**texts, **longer}.items()])
     for options, wanted in (
-        ("--sort resemblance", [2, 1, 3]), ("--sort copies", [1, 2, 3]),
-    ):  # fmt: skip
-        made = succeeded(tmp_path, "clusters", "--store", "held.sqlite", "--json", *options.split())
-        found = [int(cluster["original"][-1]) for cluster in json.loads(made.stdout)]
-        assert found == wanted, options
+        ("", [3, 1, 2]),
+        ("--limit 2", [3, 1]),
+        ("--limit 0 --sort copies", [3, 1, 2]),
+        ("--sort resemblance --limit 1", [2]),
+    ):
+        clusters = told(tmp_path, "clusters", "--store", "held.sqlite", *options.split())
+        assert [int(cluster["original"][-1]) for cluster in clusters] == wanted, options
 
 
 def test_explain_a_copy(held: Path) -> None:
     arguments = ("explain", "https://b.example/1#x", "--store", "held.sqlite")
-    told = json.loads(succeeded(held, *arguments, "--json").stdout)
-    assert (told["status"], told["duplicate_of"]) == ("copy", "http://a.example/1")
-    assert told["evidence"]["resemblance"] > 0.8
-    assert [(other["url"], other["known_by"]) for other in told["others"]] == [("http://a.example/1", "original")]
+    copy = told(held, *arguments)
+    assert (copy["status"], copy["duplicate_of"]) == ("copy", "http://a.example/1")
+    assert [(other["url"], other["known_by"]) for other in copy["others"]] == [("http://a.example/1", "original")]
+    found = copy["evidence"]["resemblance"]
+    assert found > 0.8
+    sentence = f"duplicate: resemblance {found}, needed 0.52; length ratio 1, allowed 2.5; found by "
+    assert copy["sentence"].startswith(sentence)
     shown = succeeded(held, *arguments).stdout
     assert "http://a.example/1" in shown
-    found = told["evidence"]["resemblance"]
-    sentence = f"duplicate: resemblance {found}, needed 0.52; length ratio 1, allowed 2.5; found by "
-    assert told["sentence"].startswith(sentence)
-    assert shown.splitlines()[-1] == told["sentence"]
+    assert shown.splitlines()[-1] == copy["sentence"]
 
 
 def test_explain_a_document_held(held: Path) -> None:
-    told = json.loads(succeeded(held, "explain", "http://a.example/2", "--store", "held.sqlite", "--json").stdout)
-    assert (told["status"], told["duplicate_of"], told["document"]["tokens"]) == ("held", None, 200)
-    assert told["sentence"] == "unique: its content was new; copies since then: 0"
-    assert told["others"] == []
+    page = told(held, "explain", "http://a.example/2", "--store", "held.sqlite")
+    assert (page["status"], page["duplicate_of"], page["document"]["tokens"]) == ("held", None, 200)
+    assert page["sentence"] == "unique: its content was new; copies since then: 0"
+    assert page["others"] == []
 
 
 def test_explain_two_pages_of_a_store(held: Path) -> None:
-    def told(*urls: str) -> Any:
-        return json.loads(succeeded(held, "explain", *urls, "--store", "held.sqlite", "--json").stdout)
+    def explained(*urls: str) -> Any:
+        return told(held, "explain", *urls, "--store", "held.sqlite")
 
     a, copy, other = "http://a.example/1", "http://b.example/1", "http://a.example/2"
-    assert told(a, copy)["sentence"] == told(copy, a)["sentence"] == told(copy)["sentence"]
-    apart = told(copy, other)
+    assert explained(a, copy)["sentence"] == explained(copy, a)["sentence"] == explained(copy)["sentence"]
+    apart = explained(copy, other)
     assert (apart["comparison"]["resemblance"], apart["proposed_by"]) == (0.0, [])
     assert apart["sentence"] == "unique: resemblance 0, needed 0.52; found by no detector"
     assert "does not know http://x.example/" in refused(
@@ -219,8 +194,7 @@ def test_explain_two_siblings_names_their_titles_and_the_rule(tmp_path: Path) ->
         *({"url": url, "title": title, "text": text(1)} for url, title in zip(urls, titles, strict=False)),
         *({"url": url, "title": "P", "price": f"{url[-1]} EUR", "text": text(2)} for url in urls[2:]),
     ]
-    write(tmp_path / "in.jsonl", feed)
-    assert "4 kept" in succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite").stderr
+    assert "4 kept" in deduped(tmp_path, feed)
     for pair in (urls[:2], urls[1::-1]):
         said = succeeded(tmp_path, "explain", *pair, "--store", "held.sqlite").stdout
         assert said.endswith(f"unique: the titles differ in a name ({titles[0]!r}, {titles[1]!r})\n")
@@ -245,10 +219,9 @@ def test_explain_a_page_with_several_items_lists_them_in_words(tmp_path: Path) -
 
 def test_explain_a_copy_of_an_original_with_others(tmp_path: Path) -> None:
     urls = [f"http://{host}.example/1" for host in "abc"]
-    write(tmp_path / "in.jsonl", [{"url": url, "text": text(1)} for url in urls])
-    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
-    told = json.loads(succeeded(tmp_path, "explain", urls[1], "--store", "held.sqlite", "--json").stdout)
-    needed = re.search(r"needed ([\d.]+); ", told["sentence"])
+    deduped(tmp_path, [{"url": url, "text": text(1)} for url in urls])
+    copy = told(tmp_path, "explain", urls[1], "--store", "held.sqlite")
+    needed = re.search(r"needed ([\d.]+); ", copy["sentence"])
     assert needed
     assert 0.4 < float(needed[1]) < 0.52  # what is repeated already needs less
 
@@ -286,14 +259,14 @@ def test_explain_shows_where_the_compared_text_begins(tmp_path: Path, line: str)
     (tmp_path / "a.html").write_text(f"<html><body><nav>The menu</nav>{paragraphs}</body></html>", encoding="utf-8")
     (tmp_path / "b.txt").write_text("short", encoding="utf-8")
     arguments = ("explain", "a.html", "b.txt")
-    told = json.loads(succeeded(tmp_path, *arguments, "--json").stdout)["documents"]
-    begun = "".join(told["a.html"]["text"]).replace(" ", "")
+    documents = told(tmp_path, *arguments)["documents"]
+    begun = "".join(documents["a.html"]["text"]).replace(" ", "")
     assert begun.endswith("…")
     assert "".join(line.split()).startswith(begun[:-1])
     assert 300 < len(begun) <= 401
-    assert max(map(len, told["a.html"]["text"])) <= 72
-    assert (told["b.txt"]["text"], told["b.txt"]["tokens"]) == (["short"], 1)
-    assert f"    text\n      {told['a.html']['text'][0]}\n" in succeeded(tmp_path, *arguments).stdout
+    assert max(map(len, documents["a.html"]["text"])) <= 72
+    assert (documents["b.txt"]["text"], documents["b.txt"]["tokens"]) == (["short"], 1)
+    assert f"    text\n      {documents['a.html']['text'][0]}\n" in succeeded(tmp_path, *arguments).stdout
 
 
 def test_explain_says_if_files_would_be_siblings_on_one_host(tmp_path: Path) -> None:
@@ -309,18 +282,10 @@ def test_explain_says_which_text_is_thin(tmp_path: Path) -> None:
     comments = f"<div id=comments><p>{text(3, 400)}</p></div>"
     (tmp_path / "a.html").write_text(f"<html><body><div><p>{text(1)}</p></div>{comments}</body></html>")
     (tmp_path / "b.html").write_text(f"<html><body><div><p>{text(1)}</p></div></body></html>")
-    told = json.loads(succeeded(tmp_path, "explain", "a.html", "b.html", "--json").stdout)
-    assert {path: document["thin"] for path, document in told["documents"].items()} == {"a.html": True, "b.html": False}
+    compared = told(tmp_path, "explain", "a.html", "b.html")
+    thin = {path: document["thin"] for path, document in compared["documents"].items()}
+    assert thin == {"a.html": True, "b.html": False}
     why = "it has less than half of the page's words outside links, was hidden or in data, or is almost only links"
-    end = f"; the text of a.html is thin: {why}"
-    assert told["sentence"].startswith("duplicate: ")
-    assert told["sentence"].endswith(end)
-    assert succeeded(tmp_path, "explain", "a.html", "b.html").stdout.splitlines()[-1] == told["sentence"]
-
-
-def test_looking_into_a_store_leaves_it_as_it_is(held: Path) -> None:
-    before = (held / "held.sqlite").read_bytes()
-    succeeded(held, "stats", "--store", "held.sqlite")
-    succeeded(held, "explain", "http://a.example/2", "--store", "held.sqlite")
-    assert (held / "held.sqlite").read_bytes() == before
-    assert os.listdir(held) == ["held.sqlite"]
+    assert compared["sentence"].startswith("duplicate: ")
+    assert compared["sentence"].endswith(f"; the text of a.html is thin: {why}")
+    assert succeeded(tmp_path, "explain", "a.html", "b.html").stdout.splitlines()[-1] == compared["sentence"]

@@ -69,11 +69,6 @@ def test_settings_decide_what_is_a_cluster(folder: Path) -> None:
     assert clustered(folder, "-s", "NEARDUP_MIN_TOKENS=500") == []
 
 
-def test_an_empty_feed_has_no_clusters(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").touch()
-    assert clustered(tmp_path) == []
-
-
 def test_help_says_what_som_is_for(tmp_path: Path) -> None:
     said = succeeded(tmp_path, "lab", "cluster", "--help").stdout
     assert "1,000 long documents" in said

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from cli import environment, refused, write
+from cli import environment, write
 from feed_files import write_feed
 from forks import FORKS
 from helpers import text, write_labelled, write_rows
@@ -192,6 +192,7 @@ PARTICULAR = [
     # forget
     (FORGET, "one of the arguments URL --host --run --before is required"),
     (f"{FORGET} {URL} --host a.example", "argument --host: not allowed with argument URL"),
+    (f"{FORGET} --run 20200101-000000-1 --dry-run", "has no run '20200101-000000-1'; `scrapy neardup stats --runs`"),
     (f"{FORGET} --host {URL}", f"--host: '{URL}' is not allowed; allowed is a host, with its port or without"),
     *((f"{FORGET} --before {when}", "90 days") for when in ("soon", "5", "20261121", "2026-10-01", "3fortnights")),
     # export, import, report
@@ -295,9 +296,3 @@ def test_error_is_one_line_and_nothing_is_written(
     assert (code, out, err.count("\n"), is_left) == (2, "", 1, True), err
     assert said in err
     assert err.startswith(("scrapy neardup", "usage: scrapy neardup"))
-
-
-def test_error_leaves_an_earlier_output_as_it_was(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "out.jsonl").write_text("earlier\n")
-    refused(tmp_path, "dedupe", str(folder / "in.jsonl"), "-o", "out.jsonl", "--id-field", "absent")
-    assert (tmp_path / "out.jsonl").read_text() == "earlier\n"

@@ -10,14 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli import environment, neardup, refused, rows, succeeded
+from cli import deduped, environment, neardup, refused, rows, succeeded, told
 from conftest import Crawler
 from feed_files import KINDS, answer, page, read_feed, record, write_feed, write_records
 from helpers import edited, text
 from site_server import Site, mirror
 from tiers import slow
 
-from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.feeds import json_text
 from scrapy_neardup.fingerprints.lexicon import Lexicon
 
@@ -144,8 +143,7 @@ def test_a_gzipped_feed_comes_from_a_pipe_and_clusters_go_to_one(tmp_path: Path)
 
 @pytest.mark.slow
 def test_a_store_goes_through_a_pipe(tmp_path: Path) -> None:
-    write_feed(tmp_path / "in.jsonl", made_up(5))
-    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "a.sqlite")
+    deduped(tmp_path, made_up(5), "a.sqlite")
     held, said = piped(tmp_path, b"", "export", "--store", "a.sqlite", "-o", "-")
     assert said.startswith("5 documents, ")
     assert "-: 5 documents and 10 URLs imported" in piped(tmp_path, held, "import", "-", "--store", "b.sqlite")[1]
@@ -163,20 +161,6 @@ def test_what_a_pipe_is_not_for_is_refused(tmp_path: Path, options: str, why: st
     assert why in refused(tmp_path, "dedupe", "-", *options.split())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", ["dedupe in.jsonl -o -", *slow("export --store held.sqlite -o -")])
-def test_where_nobody_reads_the_output_a_command_ends_as_a_filter_does(tmp_path: Path, arguments: str) -> None:
-    write_feed(tmp_path / "in.jsonl", [{"url": str(n), "text": text(n, 300)} for n in range(200)])
-    with Deduplicator.open(tmp_path / "held.sqlite") as dedup:
-        dedup.claim(Document("http://a.example/", text(1))).commit()
-    call = [sys.executable, "-m", "scrapy", "neardup", *arguments.split()]
-    made = subprocess.Popen(call, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert made.stdout
-    made.stdout.close()
-    said = made.communicate(timeout=100)[1]
-    assert (made.returncode, said.decode()) == (141, "")
-
-
 # What can't be read
 
 
@@ -186,8 +170,8 @@ def test_what_can_not_be_read_is_told_and_the_rest_is_deduplicated(tmp_path: Pat
     call = ("dedupe", "in.jsonl", "-o", "out.jsonl", "--workers", workers)
     made = neardup(tmp_path, *call)
     assert made.returncode == 1
-    *told, last = made.stderr.splitlines()
-    assert [line[:17] for line in told] == ["in.jsonl, line 2:", "in.jsonl, line 4:"]
+    *bad, last = made.stderr.splitlines()
+    assert [line[:17] for line in bad] == ["in.jsonl, line 2:", "in.jsonl, line 4:"]
     assert last == "2 rows, 2 kept, 0 duplicates, 2 unreadable rows left out"
     assert [row["text"] for row in rows(tmp_path / "out.jsonl")] == ["one", "two"]
 
@@ -226,7 +210,7 @@ def test_half_a_surrogate_pair_in_a_url_is_told_as_it_came(tmp_path: Path) -> No
     assert "鹤" in dups
     assert json.loads(dups)["duplicate_of"] == row["url"]
     assert json.loads(clusters)["documents"] == [row["url"], "http://b.example/"]
-    assert row["url"] in json.loads(succeeded(tmp_path, "clusters", "--json", *store).stdout)[0].values()
+    assert row["url"] in told(tmp_path, "clusters", *store)[0].values()
 
 
 def test_numbers_that_json_does_not_know_are_null(tmp_path: Path) -> None:
@@ -234,9 +218,9 @@ def test_numbers_that_json_does_not_know_are_null(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(2 * (json.dumps({"id": float("nan"), "text": text(1)}) + "\n"))
     succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--id-field", "id", "--duplicates", "dups.jsonl")
     (tmp_path / "t.txt").write_text(text(1))
-    told = succeeded(tmp_path, "explain", "e.txt", "t.txt", "--json").stdout
+    explained = succeeded(tmp_path, "explain", "e.txt", "t.txt", "--json").stdout
     dup, compared = (
-        json.loads(said, parse_constant=pytest.fail) for said in ((tmp_path / "dups.jsonl").read_text(), told)
+        json.loads(said, parse_constant=pytest.fail) for said in ((tmp_path / "dups.jsonl").read_text(), explained)
     )
     assert (dup["id"], dup["duplicate_of"]) == (None, None)
     assert compared["comparison"]["length_ratio"] is None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import refused, succeeded
+from cli import refused, succeeded, told
 from helpers import text, words, write_labelled, write_rows
 
 from scrapy_neardup import Config, Deduplicator, Document, StoreError
@@ -26,8 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 def evaluated(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     """Return the rows of the first set."""
-    made = succeeded(folder, "lab", "evaluate", "news", "--json", *arguments)
-    results: list[dict[str, Any]] = json.loads(made.stdout)[0]["results"]
+    results: list[dict[str, Any]] = told(folder, "lab", "evaluate", "news", *arguments)[0]["results"]
     return results
 
 
@@ -70,8 +69,8 @@ def test_evaluate_without_verification(folder: Path) -> None:
 
 def test_evaluate_several_sets(folder: Path) -> None:
     write_labelled(folder / "more")
-    made = succeeded(folder, "lab", "evaluate", "news", "more", "--detectors", "exact", "--json")
-    assert [entry["set"] for entry in json.loads(made.stdout)] == ["news", "more"]
+    both = told(folder, "lab", "evaluate", "news", "more", "--detectors", "exact")
+    assert [entry["set"] for entry in both] == ["news", "more"]
 
 
 # Calibrate

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 
 import pytest
-from cli import neardup, refused, succeeded
+from cli import neardup, refused, succeeded, told
 from helpers import text, write_rows
-from test_commands import PROJECT
 from tiers import slow
 
 from scrapy_neardup import Config, Deduplicator, Document
 from scrapy_neardup.commands.options import share, whole, with_fields
 from scrapy_neardup.feeds import Warc
 from scrapy_neardup.items import item_document
+
+PROJECT = {
+    "scrapy.cfg": "[settings]\ndefault = shop.settings\n",
+    "shop/__init__.py": "",
+    "shop/settings.py": "BOT_NAME = 'shop'\nNEARDUP_STORE = 'held.sqlite'\nNEARDUP_MIN_TOKENS = 5\n",
+}
 
 
 @pytest.fixture
@@ -45,7 +49,7 @@ def test_an_empty_store_is_not_that_of_the_project(folder: Path, arguments: str,
     verb, *rest = arguments.split()
     wanted = f"scrapy neardup {verb}: argument --store: {store!r} is not allowed; allowed is a path, or redis://…\n"
     assert refused(folder, verb, *rest, "--store", store) == wanted
-    assert json.loads(succeeded(folder, "stats", "--json").stdout)["documents"] == 3
+    assert told(folder, "stats")["documents"] == 3
 
 
 # Global options
@@ -54,7 +58,7 @@ def test_an_empty_store_is_not_that_of_the_project(folder: Path, arguments: str,
 def test_settings_before_the_verb_count(tmp_path: Path, folder: Path) -> None:
     store = f"NEARDUP_STORE={folder / 'held.sqlite'}"
     for arguments in (("-s", store, "stats"), ("stats", "-s", store), ("-s", "NEARDUP_STORE=x", "stats", "-s", store)):
-        assert json.loads(succeeded(folder, *arguments, "--json").stdout)["documents"] == 3
+        assert told(folder, *arguments)["documents"] == 3
     assert "NEARDUP_NOSUCH is not a setting" in refused(folder, "-s", "NEARDUP_NOSUCH=1", "stats")
 
 
@@ -94,15 +98,6 @@ def test_numbers_within_bounds() -> None:
 
 
 # Rows
-
-
-@pytest.mark.parametrize(
-    "arguments", ["dedupe more.jsonl", *slow("dedupe more.jsonl --workers 2", "lab cluster more.jsonl")]
-)
-def test_a_row_without_the_id_field_is_named_with_its_file(folder: Path, arguments: str) -> None:
-    (folder / "more.jsonl").write_text('{"text": "one", "id": 1}\n\n{"text": "two"}\n')
-    said = refused(folder, *arguments.split(), "-o", "out.jsonl", "--id-field", "id")
-    assert said == f"scrapy neardup {arguments.partition(' more')[0]}: more.jsonl, line 3: there is no field 'id'\n"
 
 
 @pytest.mark.parametrize("id_field", [None, "id", "sku", "number"])

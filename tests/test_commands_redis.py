@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 import redis
-from cli import neardup, refused, rows, succeeded, write
-from helpers import edited, text, until
+from cli import deduped, neardup, refused, rows, succeeded, told, write
+from helpers import edited, talking, text, until
 from redis_damage import DAMAGES, contents, fill, judge, restore, values
 from redis_server import Server
 from store_kinds import ROOT
@@ -23,7 +20,6 @@ from scrapy_neardup import Deduplicator, StoreError
 from scrapy_neardup.store.redis_server import code
 from scrapy_neardup.store.verification import verify
 
-HERE = Path(__file__).parent
 UNTOLD = {f"{ROOT}:{name}".encode() for name in ("added", "news", "host", "visit")}
 """Nothing tells that these are missing: the URLs are fetched again, and what is known of hosts is learned anew."""
 FEED = [
@@ -42,8 +38,7 @@ def client(server: Server) -> Iterator[redis.Redis]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a store, and what was exported of it."""
     made = tmp_path_factory.mktemp("held")
-    write(made / "in.jsonl", FEED)
-    succeeded(made, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    deduped(made, FEED)
     succeeded(made, "export", "-o", "held.jsonl", "--store", "held.sqlite")
     return made
 
@@ -71,16 +66,14 @@ def both(folder: Path) -> Iterator[tuple[str, str]]:
 def test_a_verb_gives_the_same_result_as_on_disk(
     folder: Path, both: tuple[str, str], verb: str, arguments: list[str]
 ) -> None:
-    first, second = (
-        json.loads(succeeded(folder, verb, "--json", "--store", store, *arguments).stdout) for store in both
-    )
+    first, second = (told(folder, verb, "--store", store, *arguments) for store in both)
     if verb == "clusters":
         assert len(first) == 26
     assert first == second
 
 
 def test_stats_and_report(tmp_path: Path, both: tuple[str, str]) -> None:
-    first, second = (json.loads(succeeded(tmp_path, "stats", "--json", "--store", store).stdout) for store in both)
+    first, second = (told(tmp_path, "stats", "--store", store) for store in both)
     same = ("documents", "clusters", "copies", "detectors", "urls", "runs")
     assert [first[name] for name in same] == [second[name] for name in same]
     assert second["bytes_server"] > 0
@@ -94,8 +87,7 @@ def test_project_can_name_it_in_its_settings(tmp_path: Path, server: Server) -> 
         arguments = ("dedupe", "in.jsonl", "-o", "out.jsonl", "--store", server.address, "-s", "NEARDUP_REVISIT=drop")
         succeeded(tmp_path, *arguments)
         assert len(rows(tmp_path / "out.jsonl")) == expected
-    told_of = succeeded(tmp_path, "stats", "--json", "-s", f"NEARDUP_STORE={server.address}").stdout
-    assert json.loads(told_of)["documents"] == 30
+    assert told(tmp_path, "stats", "-s", f"NEARDUP_STORE={server.address}")["documents"] == 30
 
 
 # Verify
@@ -108,7 +100,7 @@ def test_verify_of_a_server_that_others_use_too(server: Server, client: redis.Re
     for namespace in ("", "news/{1}:2"):
         fill(server.address, namespace)
     before = values(client)
-    told_of = json.loads(succeeded(tmp_path, "stats", "--check", "--json", "--store", server.address).stdout)
+    told_of = told(tmp_path, "stats", "--check", "--store", server.address)
     assert (told_of["namespaces"], told_of["runs"], told_of["documents"]) == (2, 4, 2 * 75)
     assert (told_of["whole"], told_of["findings"]) == (True, [])
     assert values(client) == before
@@ -157,19 +149,14 @@ with Deduplicator.open(sys.argv[1]) as dedup:
 @pytest.mark.slow
 def test_verify_while_others_write(server: Server, client: redis.Redis) -> None:
     fill(server.address)
-    command = [sys.executable, "-c", BUSY, server.address]
-    process = subprocess.Popen(command, cwd=HERE)
-    try:
-        found = 0
+    found = 0
+    with talking(BUSY, server.address) as process:
         for wanted in (80, 160, 320):
             until(lambda wanted=wanted: verify(server.address).read["documents"] > wanted, 60)
             survey = verify(server.address)
             assert survey.findings == []
             found = survey.read["documents"]
         assert process.poll() is None
-    finally:
-        process.kill()
-        process.wait()
     assert found > 320
     client.delete(*client.keys("*:lease.*"))  # as if it had run out
     assert verify(server.address).findings == []  # a run that died is no damage

@@ -22,7 +22,8 @@ MIRROR = "http://b.example/\x1b]0;owned\x07\n2 of 2 clusters\x9b2J\u202egpj"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a directory with a feed of ten rows, of which one can't be read, and a store."""
-    write(tmp_path / "in.jsonl", [{"url": f"http://a.example/{n}", "text": text(n)} for n in range(9)])
+    for name in ("in", "whole"):
+        write(tmp_path / f"{name}.jsonl", [{"url": f"http://a.example/{n}", "text": text(n)} for n in range(9)])
     with open(tmp_path / "in.jsonl", "a") as file:
         file.write("{\n")
     with Deduplicator.open(str(tmp_path / "held.sqlite")) as dedup:
@@ -40,10 +41,21 @@ def shell(folder: Path, arguments: str, end: str, **environment: str) -> tuple[i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("end", "code"), [("2>&1 | true", 141), *slow(("2>/dev/full", 2))])
-def test_where_nobody_reads_what_is_told_a_command_ends_and_leaves_nothing(folder: Path, end: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "end", "code"),
+    [
+        ("dedupe in.jsonl -o out.jsonl", "2>&1 | true", 141),
+        ("dedupe in.jsonl -o out.jsonl", "2>/dev/full", 2),
+        ("dedupe - -o - <whole.jsonl", "| true", 141),
+        ("export --store held.sqlite -o -", "| true", 141),
+    ],
+)
+def test_where_nobody_reads_a_command_ends_and_leaves_nothing(
+    folder: Path, arguments: str, end: str, code: int
+) -> None:
     before = sorted(os.listdir(folder))
-    assert shell(folder, "dedupe in.jsonl -o out.jsonl", end)[0] == code
+    ended, _, said = shell(folder, arguments, end)
+    assert (ended, said) == (code, "")
     assert sorted({*os.listdir(folder)} - {"code"}) == before
 
 

@@ -124,6 +124,7 @@ def big(tmp_path: Path, long_feed: Path) -> Path:
 SLOW_TO_END = [
     (signal.SIGINT, "lab cluster big.jsonl -o out.jsonl"),
     (signal.SIGINT, "lab lexicon big.jsonl -o out.lexicon"),
+    (signal.SIGINT, "dedupe big.jsonl -o out.jsonl --workers 2"),
     (signal.SIGTERM, "dedupe big.jsonl -o out.jsonl --workers 2"),
     (signal.SIGHUP, "dedupe big.jsonl -o out.jsonl --workers 2"),
 ]
@@ -178,8 +179,7 @@ def test_signals_are_left_as_they_are_in_other_threads() -> None:
         assert pool.submit(work).result() is signal.SIG_DFL
 
 
-@pytest.mark.parametrize("unbuffered", ["", *slow("1")])
-@pytest.mark.parametrize("options", ["", *slow(" --json")])
+@pytest.mark.parametrize(("options", "unbuffered"), [("", ""), *slow((" --json", ""), ("", "1"))])
 @pytest.mark.parametrize(
     ("end", "code", "said"),
     [

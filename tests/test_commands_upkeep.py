@@ -8,21 +8,20 @@ import random
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import cli
 import pytest
-from cli import neardup, refused, succeeded, write
+from cli import deduped, neardup, refused, succeeded, write
 from conftest import Crawler
 from faulty import common_user  # noqa: F401 - a fixture
-from forks import Talk
-from helpers import python, talking, text, until
+from helpers import text, until
 from site_server import Site, put_articles
-from store_kinds import on_server
-from test_store_faults import DIE, commit, contents, expected, fill, held, opened, path, urls  # noqa: F401 - a fixture
+from store_kinds import Place, on_server
+from test_store_faults import DETECTORS, commit, contents, described, expected, fill, held, opened, urls
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document, StoreError, row_index
@@ -43,9 +42,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return on_server(tmp_path).address
 
 
-def told(store: str, verb: str, *arguments: str) -> Any:
-    """Return what a verb prints as JSON."""
-    return json.loads(succeeded(HERE, verb, "--json", "--store", store, *arguments).stdout)
+def told(store: str, *arguments: str) -> Any:
+    return cli.told(HERE, *arguments, "--store", store)
 
 
 def forget(store: str, *arguments: str) -> str:
@@ -57,10 +55,7 @@ def forget(store: str, *arguments: str) -> str:
 
 def test_runs_come_oldest_first_with_what_they_came_to(tmp_path: Path, store: str) -> None:
     for name, seeds in (("one", [1, 2, 1]), ("two", [2, 3])):
-        write(
-            tmp_path / "in.jsonl", [{"url": f"http://{name}.example/{n}", "text": text(s)} for n, s in enumerate(seeds)]
-        )
-        succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", store)
+        deduped(tmp_path, [{"url": f"http://{name}.example/{n}", "text": text(s)} for n, s in enumerate(seeds)], store)
     first, second = told(store, "stats", "--runs")
     assert first["started"] <= first["closed"] <= second["started"]
     assert (first["state"], first["forgotten"]) == ("closed", None)
@@ -74,7 +69,7 @@ def test_runs_come_oldest_first_with_what_they_came_to(tmp_path: Path, store: st
     assert lines[0].endswith("3 documents, 1 duplicate")
 
 
-def test_times_are_of_this_place_and_in_json_say_of_which(path: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_times_are_of_this_place_and_in_json_say_of_which(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(path, 1)
     monkeypatch.setenv("TZ", "HERE-5:30")
     [run] = told(path, "stats", "--runs")
@@ -85,12 +80,10 @@ def test_times_are_of_this_place_and_in_json_say_of_which(path: str, monkeypatch
         assert started.timestamp() == int(dedup.store.runs()[0].started)
 
 
-def test_runs_that_live_and_that_died_are_told_apart(path: str) -> None:  # noqa: F811
-    assert python(DIE, path).returncode == -9
-    with closing(sqlite3.connect(path)) as connection:
-        ((key,),) = connection.execute("SELECT key FROM neardup WHERE key LIKE 'run/%'").fetchall()
+def test_runs_that_live_and_that_died_are_told_apart(path: str) -> None:
+    run = Place(path).fill_and_kill("lost")
     [died] = told(path, "stats", "--runs")
-    assert (died["run"], died["state"], died["closed"]) == (key.rpartition("/")[2], "died", None)
+    assert (died["run"], died["state"], died["closed"]) == (run, "died", None)
     with opened(path) as dedup:
         ended, alive = told(path, "stats", "--runs")
         assert (ended["run"], ended["state"], ended["forgotten"]) == (died["run"], "died", "all")
@@ -99,7 +92,7 @@ def test_runs_that_live_and_that_died_are_told_apart(path: str) -> None:  # noqa
     assert [run["state"] for run in told(path, "stats", "--runs")] == ["died", "closed"]
 
 
-def test_run_that_was_forgotten_only_since_it_was_paused_says_so(path: str) -> None:  # noqa: F811
+def test_run_that_was_forgotten_only_since_it_was_paused_says_so(path: str) -> None:
     with Deduplicator.open(path, run="job") as dedup:
         commit(dedup, 1)
     dedup = Deduplicator.open(path, run="job")
@@ -110,7 +103,7 @@ def test_run_that_was_forgotten_only_since_it_was_paused_says_so(path: str) -> N
 
 
 @pytest.mark.parametrize(("ranges", "share"), [([[2, 5], [1, 5]], "part"), ([[4, 9], [1, 5]], "all")])
-def test_rows_that_were_forgotten_twice_count_once(path: str, ranges: list[list[int]], share: str) -> None:  # noqa: F811
+def test_rows_that_were_forgotten_twice_count_once(path: str, ranges: list[list[int]], share: str) -> None:
     fill(path, 9)
     succeeded(HERE, "export", "--store", path, "-o", f"{path}.jsonl")
     exported = [json.loads(line) for line in Path(f"{path}.jsonl").read_text().splitlines()]
@@ -123,14 +116,13 @@ def test_rows_that_were_forgotten_twice_count_once(path: str, ranges: list[list[
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("common_user")
-def test_runs_of_a_store_that_may_not_be_written_are_listed(path: str) -> None:  # noqa: F811
+def test_runs_of_a_store_that_may_not_be_written_are_listed(path: str) -> None:
     with opened(path) as dedup:
         commit(dedup, 1)
         dedup.flush()
         os.chmod(Path(path).parent, 0o500)
         before = sorted(os.listdir(Path(path).parent))
-        alive = json.loads(succeeded(Path(path).parent.parent, "stats", "--runs", "--json", "--store", path).stdout)
-        assert [run["state"] for run in alive] == ["alive"]
+        assert [run["state"] for run in told(path, "stats", "--runs")] == ["alive"]
         assert sorted(os.listdir(Path(path).parent)) == before
         os.chmod(Path(path).parent, 0o700)
 
@@ -189,7 +181,7 @@ def test_forget_a_host(store: str) -> None:
     assert urls(store) == set()
 
 
-def test_forget_a_host_however_it_is_written(path: str) -> None:  # noqa: F811
+def test_forget_a_host_however_it_is_written(path: str) -> None:
     others = ["http://eighty.example:8080/", "http://[::1]:8080/", "https://sec.example:444/"]
     stored = {
         "bücher.example:81": "http://xn--bcher-kva.example:81/",
@@ -219,13 +211,6 @@ def test_forget_what_was_not_seen_for_long(store: str) -> None:
     assert urls(store) == expected(3)
 
 
-def test_forget_refuses_a_run_that_is_unknown(store: str) -> None:
-    fill(store, 1)
-    said = refused(HERE, "forget", "--store", store, "--run", "20200101-000000-1")
-    assert "no run '20200101-000000-1'" in said
-    assert urls(store) == expected(1)
-
-
 def test_forget_asks_for_no_detectors(store: str) -> None:
     with Deduplicator.open(store, detectors=[{"name": "imatch", "randomized": 3}]) as dedup:
         commit(dedup, 1, 2)
@@ -235,30 +220,6 @@ def test_forget_asks_for_no_detectors(store: str) -> None:
     assert len(told(store, "stats", "--runs")) == 2
     with Deduplicator.open(store, detectors=[{"name": "imatch", "randomized": 3}]) as dedup:
         assert len(dedup) == 1
-
-
-def test_run_that_is_alive_is_not_forgotten(store: str) -> None:
-    with opened(store) as dedup:
-        commit(dedup, 1)
-        dedup.flush()
-        made = neardup(HERE, "forget", "--store", store, "--run", dedup.store.run)
-        assert (made.returncode, made.stdout) == (2, "")
-        assert "is alive" in made.stderr
-    assert urls(store) == expected(1)
-
-
-def test_open_stores_follow_a_forgetting(store: str) -> None:
-    fill(store, *range(4))
-    with opened(store) as dedup:
-        forget(store, "--host", "a.example")
-
-        def follows() -> bool:
-            dedup.store.refresh()
-            return len(dedup) == 0
-
-        until(follows)
-        assert dedup.store.resolve("http://b.example/3") is None
-        assert dedup.claim(Document(url="http://c.example/1", text=text(1))).verdict.status == "unique"
 
 
 # How long documents are held
@@ -298,7 +259,7 @@ def test_a_crawl_stores_again_what_is_older_than_it_holds(crawl: Crawler, a: Sit
 # Stats
 
 
-def test_stats_tell_what_there_is_and_what_room_it_takes(path: str) -> None:  # noqa: F811
+def test_stats_tell_what_there_is_and_what_room_it_takes(path: str) -> None:
     fill(path, *range(6))
     fill(path, 6, 7)
     stats = told(path, "stats")
@@ -315,7 +276,7 @@ def test_stats_tell_what_there_is_and_what_room_it_takes(path: str) -> None:  # 
     assert (after["documents"], after["urls"]) == (7, 9)
 
 
-def compact_with_index(path: str, namespace: str = "") -> None:  # noqa: F811
+def compact_with_index(path: str, namespace: str = "") -> None:
     """Make a table of a store that is too small to need one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_index, "TAIL", 1)
@@ -323,7 +284,7 @@ def compact_with_index(path: str, namespace: str = "") -> None:  # noqa: F811
         opened(path, namespace=namespace).close()
 
 
-def test_a_store_that_is_open_twice_in_a_process_keeps_its_write_ahead_log(path: str) -> None:  # noqa: F811
+def test_a_store_that_is_open_twice_in_a_process_keeps_its_write_ahead_log(path: str) -> None:
     with opened(path) as dedup:
         commit(dedup, 1)
         dedup.flush()
@@ -354,26 +315,26 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def stored(made: Path, path: str) -> str:  # noqa: F811
+def stored(made: Path, path: str) -> str:
     """Return the path of a copy of that store."""
     shutil.copytree(made, Path(path).parent, dirs_exist_ok=True)
     return path
 
 
-def findings(path: str) -> list[str]:  # noqa: F811
+def findings(path: str) -> list[str]:
     return [finding.what for finding in verify(path).findings]
 
 
-def change(path: str, sql: str, *values: object) -> None:  # noqa: F811
+def change(path: str, sql: str, *values: object) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute(sql, values).rowcount > 0
 
 
-def row_keys(path: str, kind: str, table: str = "neardup") -> list[Any]:  # noqa: F811
+def row_keys(path: str, kind: str, table: str = "neardup") -> list[Any]:
     return [key for key in rows_of(path, table) if kind_of(key) == kind]
 
 
-def flip(path: str, key: Key, table: str = "neardup") -> None:  # noqa: F811
+def flip(path: str, key: Key, table: str = "neardup") -> None:
     with closing(sqlite3.connect(path)) as connection:
         [[value]] = connection.execute(f'SELECT value FROM "{table}" WHERE key = ?', (key,))
     change(path, f'UPDATE "{table}" SET value = ? WHERE key = ?', value[:-1] + bytes([value[-1] ^ 1]), key)
@@ -450,18 +411,18 @@ def test_verify_names_a_missing_run(stored: str) -> None:
     assert found.what == f"1 records of runs are missing: code {code(run[4:]):08x}"
 
 
-def targets(path: str) -> list[int]:  # noqa: F811
+def targets(path: str) -> list[int]:
     """Return the documents that visits lead to."""
     rows = rows_of(path)
     return [load(key, value).target for key, value in rows.items() if kind_of(key) == "visit"]
 
 
-def rows_of(path: str, table: str = "neardup") -> dict[Key, bytes]:  # noqa: F811
+def rows_of(path: str, table: str = "neardup") -> dict[Key, bytes]:
     with closing(sqlite3.connect(path)) as connection:
         return dict(connection.execute(f'SELECT key, value FROM "{table}" ORDER BY number'))
 
 
-def test_a_url_that_two_crawls_fetched_at_once_is_no_damage(path: str) -> None:  # noqa: F811
+def test_a_url_that_two_crawls_fetched_at_once_is_no_damage(path: str) -> None:
     with opened(path) as first, opened(path) as second:
         pages = [Document(url="http://a.example/", text=text(seed)) for seed in (1, 2)]
         for claim in [dedup.claim(page) for dedup, page in zip((first, second), pages, strict=True)]:
@@ -497,7 +458,7 @@ def test_verify_goes_on_after_a_page_that_is_lost(stored: str) -> None:
 
 
 @pytest.mark.parametrize("lost", [[3, 5], [2, 3, 4]])
-def test_rows_beyond_lost_pages_are_read(path: str, lost: list[int]) -> None:  # noqa: F811
+def test_rows_beyond_lost_pages_are_read(path: str, lost: list[int]) -> None:
     fill(path, *range(300))
     with closing(sqlite3.connect(path)) as db:
         size = db.execute("PRAGMA page_size").fetchone()[0]
@@ -542,47 +503,8 @@ def test_what_verify_calls_whole_is_whole(stored: str, head: range, anywhere: in
     assert damaged > len(head)
 
 
-def _looked_at(path: str, namespace: str) -> list[str]:  # noqa: F811
-    from test_store_faults import DETECTORS, _described
+def _looked_at(path: str, namespace: str) -> list[str]:
 
     config = Config(store=path, namespace=namespace, detectors=DETECTORS)
     with Deduplicator.from_config(config, run=None) as dedup:
-        return sorted(_described(dedup))
-
-
-WRITING = """
-import sys, threading
-from test_store_faults import *
-from scrapy_neardup import row_index
-from scrapy_neardup.store import stored_index
-row_index.TAIL = stored_index.LEAST = 30
-print("ready", flush=True)
-ended = threading.Event()
-threading.Thread(target=lambda: (sys.stdin.readline(), ended.set())).start()
-number = 0
-while not ended.is_set():
-    fill(sys.argv[1], *range(number, number + 20))
-    number += 20
-print(number)
-"""
-
-
-@pytest.fixture
-def writing(path: str) -> Iterator[Talk]:  # noqa: F811
-    """Run a process that writes, and makes tables of what it wrote, over and over, until it is sent a line."""
-    with talking(WRITING, path) as process:
-        assert process.stdout.readline() == "ready\n"
-        yield process
-
-
-def test_verify_while_others_write(path: str, writing: Talk) -> None:  # noqa: F811
-    until(lambda: Path(path).exists() and verify(path).read["index_files"])
-    read = []
-    for _ in range(4):
-        survey = verify(path)
-        assert [finding.what for finding in survey.findings if not finding.harmless] == []
-        read.append(survey.read["documents"])
-    print(file=writing.stdin)
-    out = writing.stdout.read()
-    assert read == sorted(read)
-    assert verify(path).read["documents"] == int(out) > read[0]
+        return sorted(described(dedup))

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import refused, write
+from cli import write
 from faulty import Disk, read_only_disk, small_disk  # noqa: F401 - fixtures
-from helpers import asking, named, names, python, signature, talking
-from store_kinds import URL, Place, fill_numbered, on_disk, put
+from helpers import named, python, talking
+from store_kinds import URL, Place, fill_numbered, on_disk
 from tiers import slow
 
 from scrapy_neardup.store import Selection, compact
@@ -48,28 +48,6 @@ def test_compacting_gives_space_back_and_loses_nothing(place: Place) -> None:
     with place.opened(run=None) as store:
         told = {each.url: (each.title, each.facts) for each in store.signatures()}
     assert told == {f"{URL}{number}": (f"Page {number}", named(str(number))) for number in range(0, 600, 3)}
-
-
-def test_compacting_beside_a_living_run(place: Place) -> None:
-    fill_numbered(place, 0, 50)
-    with place.opened() as store:
-        for number in range(50, 80):
-            put(store, signature(str(number), exact=number + 1000))
-            if number % 10 == 0:
-                store.flush()
-                compact(place.address)
-            store.refresh()
-            [(_, found)] = store.find(asking({"exact": (number + 971,)}))
-            assert names([found]) == [str(number - 29)]
-    assert numbers(place) == list(range(80))
-
-
-@pytest.mark.slow
-def test_where_nothing_can_be_written_nothing_is_compacted(read_only_disk: Path, tmp_path: Path) -> None:  # noqa: F811
-    place = on_disk(read_only_disk)
-    fill_numbered(place, 0, 5)
-    assert "can't be written" in refused(tmp_path, "forget", "--store", place.address, f"{URL}1")
-    assert numbers(place) == list(range(5))
 
 
 ON_A_FULL_DISK = """

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli import neardup, refused, rows, succeeded, write
-from helpers import edited, text, until
+from helpers import edited, text
 from site_server import html
 from tiers import slow
 
@@ -82,21 +77,6 @@ def test_output_is_the_same_for_every_number_of_workers(
 ) -> None:
     write_rows(tmp_path, made_up())
     assert outcome(tmp_path, *options.split()) == expected
-
-
-@pytest.mark.slow
-def test_output_on_a_store_is_the_same_for_every_number_of_workers(tmp_path: Path) -> None:
-    made = made_up()
-    seen = []
-    for count in ("1", "2"):
-        folder = tmp_path / count
-        folder.mkdir()
-        options = ("--store", "held.sqlite", "--workers", count)
-        write_rows(folder, made[:150])
-        first = outcome(folder, *options)
-        write_rows(folder, made[100:])
-        seen.append([first, outcome(folder, *options)])
-    assert seen[0] == seen[1]
 
 
 def test_one_of_the_template_is_told_apart_by_what_only_the_text_shows(tmp_path: Path) -> None:
@@ -195,30 +175,3 @@ def test_a_detector_that_can_not_be_sent_is_refused(project: Path) -> None:
     assert made.returncode == 2
     assert "NEARDUP_DETECTORS: 'odd' has to be sent to another process, but pickling fails" in made.stderr
     succeeded(project, *with_one(project, "an"), "1", "-s", "NEARDUP_DETECTORS=odd.Locked")
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_all_processes_at_once(tmp_path: Path) -> None:
-    write(tmp_path / "in.jsonl", [{"text": text(n, 300)} for n in range(40_000)])
-    call = [sys.executable, "-m", "scrapy", "neardup", "dedupe", "in.jsonl", "-o", "out.jsonl", "--workers", "2"]
-    started = subprocess.Popen(call, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE)
-    try:
-        while not any(part.stat().st_size for part in tmp_path.glob("out.jsonl.*.part")):
-            assert started.poll() is None
-            time.sleep(0.05)
-        os.killpg(started.pid, signal.SIGINT)  # as a terminal does
-        _, said = started.communicate(timeout=60)
-    finally:
-        if started.poll() is None:
-            os.killpg(started.pid, signal.SIGKILL)
-    assert (started.returncode, said) == (130, b"")
-    assert sorted(os.listdir(tmp_path)) == ["in.jsonl"]
-    until(lambda: not alive(started.pid))  # no worker lives on
-
-
-def alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True

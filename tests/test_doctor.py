@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import neardup, succeeded, write
+from cli import deduped, neardup, succeeded, told
 from faulty import common_user  # noqa: F401 - a fixture
 from redis_server import Server
 from scrapy.settings import Settings
@@ -149,13 +148,12 @@ def adapt(project: Path, settings: str) -> None:
 
 
 def advice(project: Path, *arguments: str) -> list[dict[str, str]]:
-    made = succeeded(project, "doctor", "--json", *arguments)
-    found: list[dict[str, str]] = json.loads(made.stdout)["advice"]
+    found: list[dict[str, str]] = told(project, "doctor", *arguments)["advice"]
     return found
 
 
 def test_doctor_tells_versions_and_extras(project: Path) -> None:
-    made = json.loads(succeeded(project, "doctor", "--json").stdout)
+    made = told(project, "doctor")
     assert {"Python", "scrapy-neardup", "scrapy", "numpy"} <= set(made["versions"])
     assert made["compiled"].startswith("yes" if native.compiled else "no")
     assert {"redis", "som", "dwdcs", "warc"} <= set(made["extras"])
@@ -224,8 +222,7 @@ def test_a_store_in_order_needs_nothing(project: Path) -> None:
 
 def fill(project: Path) -> None:
     rows = [{"url": f"http://a.example/{number}", "text": f"word{number} " * 30} for number in range(3)]
-    write(project / "in.jsonl", rows)
-    succeeded(project, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "held.sqlite")
+    deduped(project, rows)
 
 
 def test_a_bad_value_is_an_error(project: Path) -> None:

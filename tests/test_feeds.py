@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import stat
 import sys
@@ -155,29 +154,13 @@ def test_what_is_no_feed_is_named(tmp_path: Path, name: str, data: bytes, messag
     assert "\n" not in str(caught.value)
 
 
-def test_where_no_row_can_be_read_that_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="no row can be read; nothing was written"):
-        read_all(tmp_path / "x.jsonl", b"no\njson\n")
-
-
-@every_kind
-def test_a_folder_or_a_missing_file_is_no_feed(tmp_path: Path, ending: str) -> None:
-    path = write_feed(tmp_path / f"x.{ending}")
-    path.unlink()
+def test_a_folder_or_a_missing_file_is_told_before_any_row_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
     with pytest.raises(FileError, match=f"{path}: can't be read: No such file"):
         feeds_of(path)
     path.mkdir()
     with pytest.raises(FileError, match=f"{path}: can't be read: Is a directory"):
         feeds_of(path)
-
-
-@pytest.mark.parametrize("other", ["out.parquet", "out.warc", "out.x"])
-def test_what_can_not_be_written_from_a_feed_is_named(tmp_path: Path, other: str) -> None:
-    with pytest.raises(FileError, match=rf"{other}: (\w+ is written only from \w+, but|unknown file format)"):
-        copy(tmp_path / other, write_feed(tmp_path / "in.jsonl"))
-    with pytest.raises(FileError, match=r"several formats, .+ and .+; allowed are feeds of one format"):
-        feeds_of(tmp_path / "in.jsonl", write_feed(tmp_path / "x.json"))
-    assert not list(tmp_path.glob("*out*"))
 
 
 def test_columns_are_those_of_the_first_row(tmp_path: Path) -> None:
@@ -196,17 +179,6 @@ def test_package_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pyt
 
 
 # Files that are written
-
-
-@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
-def test_written_file_appears_when_it_is_whole(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    with writing(str(path), JsonLines.endings) as file:
-        file.write(LINES[0])
-        assert not path.exists()
-    data = path.read_bytes()
-    assert (gzip.decompress(data) if name.endswith(".gz") else data) == LINES[0]
-    assert os.listdir(tmp_path) == [name]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a folder can't be opened here")

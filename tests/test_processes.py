@@ -31,27 +31,11 @@ class Deadly:
         raise AssertionError
 
 
-def end_at(given: object, number: int) -> int:
-    if number == 2:
-        os._exit(4)
-    return number
-
-
 def test_nobody_waits_for_a_process_that_dies_at_its_start() -> None:
     pool = Processes(1, (LARGE, Deadly()))
     try:
         with pytest.raises(ProcessError, match="a process died with exit code 3"):
-            pool.submit(end_at, 1).result()
-    finally:
-        pool.stop()
-
-
-@pytest.mark.slow
-def test_a_call_that_kills_its_process_harms_no_other_call() -> None:
-    pool = Processes(1, None)
-    try:
-        calls = [pool.submit(end_at, number) for number in range(5)]
-        assert [call.exception() is None for call in calls] == [True, True, False, True, True]
+            pool.submit(max, 1).result()
     finally:
         pool.stop()
 

@@ -94,17 +94,6 @@ def test_address_with_tls(tmp_path: Path, group: Group) -> None:
         Deduplicator.open(f"rediss://127.0.0.1:{front.port}")
 
 
-def test_server_that_speaks_tls_itself(tmp_path: Path, group: Group) -> None:
-    mine, key = certificate(tmp_path)
-    port = free_port()
-    options = ("--tls-port", str(port), "--tls-cert-file", mine, "--tls-key-file", key, "--tls-ca-cert-file", mine)
-    try:
-        group.started(*options, "--tls-auth-clients", "no")
-    except RuntimeError:
-        pytest.skip("this server was built without TLS")
-    works(f"rediss://127.0.0.1:{port}?ssl_ca_certs={mine}")
-
-
 @pytest.mark.parametrize(
     ("address", "said"),
     [

@@ -65,17 +65,6 @@ def spoil(server: Server, backend: RedisBackend, key: int) -> None:
     server.tell("SET", name, "x")
 
 
-def test_connection_that_was_closed_is_made_anew_at_once(server: Server, proxy: TcpProxy, open_at: Opens) -> None:
-    backend = open_at(proxy.address)
-    rows = [document(n, n) for n in range(1, 21)]
-    for each in rows:
-        assert claim(backend, each).is_held
-        backend.write([each])
-        proxy.cut()
-    backend.flush(wait=True)
-    assert held(open_at, server.address) == of(*rows)
-
-
 def test_late_answer_to_a_claim_leaves_nothing_pending(
     server: Server, proxy: TcpProxy, open_at: Opens, impatient: None
 ) -> None:
@@ -100,13 +89,6 @@ def test_hung_server_holds_up_one_question_only(server: Server, open_at: Opens, 
     assert len(causes) == 1  # the timeout for which the first one waited
     reached(backend)
     assert find(backend, 1) == []
-
-
-def test_scripts_that_the_server_forgot_are_sent_again(server: Server, open_at: Opens) -> None:
-    backend = open_at(server.address)
-    server.tell("SCRIPT", "FLUSH")
-    backend.write([document(1, 11)])
-    assert find(backend, 11) == [id_at(1)]
 
 
 # Leases

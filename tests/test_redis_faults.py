@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from helpers import detectors, link, signature, text
+from helpers import detectors, link, signature, talking, text
 from redis_faults import document, held, keep, reached, urls
 from redis_server import Server
 from store_kinds import ROOT
@@ -73,18 +71,6 @@ def test_claims_go_on_when_a_network_that_dropped_all_is_back(server: Server, pr
     assert held(server) == urls(1, 2)
 
 
-@contextmanager
-def started(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run code in a process of its own, which is ended if it has not ended by then."""
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 CLOSED_WHILE_HUNG = """
 import sys
 from scrapy_neardup import Deduplicator, Document
@@ -104,13 +90,12 @@ except StoreError as error:
 
 @pytest.mark.slow
 def test_a_process_can_end_while_the_server_is_hung(server: Server) -> None:
-    with started(CLOSED_WHILE_HUNG, server.address) as process:
-        assert process.stdout
+    with talking(CLOSED_WHILE_HUNG, server.address) as process:
         assert process.stdout.readline() == "ready\n"
         with server.hung():
-            told, _ = process.communicate("\n", timeout=60)
-    assert "can't be used" in told
-    assert process.returncode == 0
+            print(file=process.stdin)
+            assert process.wait(60) == 0
+        assert "can't be used" in process.stdout.read()
 
 
 # Restarted
@@ -123,9 +108,8 @@ def restart(server: Server) -> None:
 
 @pytest.fixture
 def durable() -> Iterator[Server]:
-    started = Server("--appendonly", "yes", "--appendfsync", "always")
-    yield started
-    started.close()
+    with closing(Server("--appendonly", "yes", "--appendfsync", "always")) as started:
+        yield started
 
 
 def test_nothing_is_lost_when_a_server_restarts_with_its_data(
@@ -177,16 +161,6 @@ def test_last_writes_that_a_restarted_server_lost_are_written_again(server: Serv
         reached(other)
         assert keep(other, 11, 2, site="b") == ["duplicate", "duplicate"]
     assert held(server) == urls(1, 2, 3, 10, 11, 20, 21)
-
-
-def test_data_that_are_deleted_under_a_crawl_are_written_again(server: Server) -> None:
-    with Deduplicator.open(server.address) as dedup:
-        keep(dedup, 1, 2)
-        server.tell("FLUSHALL")
-        assert keep(dedup, 3) == ["unique"]
-        reached(dedup)
-        assert keep(dedup, 1) == ["revisit"]
-    assert held(server) == urls(1, 2, 3)
 
 
 def test_one_damaged_row_hides_no_other_news(server: Server) -> None:
@@ -296,33 +270,27 @@ def test_full_server_still_finds(server: Server) -> None:
 def test_a_server_that_takes_nobody_in_is_an_error_with_advice(
     options: tuple[str, ...], user: str, advice: str
 ) -> None:
-    server = Server(*options)
-    try:
+    with closing(Server(*options)) as server:
         with socket.create_connection(("127.0.0.1", server.port)), pytest.raises(StoreError, match=advice) as caught:
             open_store(server.address.replace("//", f"//{user}"), detectors())
         assert "\n" not in str(caught.value)
         assert "wrong@" not in str(caught.value)
-    finally:
-        server.close()
 
 
 @pytest.mark.slow
 def test_a_server_that_still_loads_is_an_error_and_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "SECONDS", 5.0)  # it answers slowly meanwhile
-    server = Server("--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no")
-    try:
-        with Deduplicator.open(server.address) as dedup:
-            keep(dedup, *range(20))
-            server.tell("MSET", *(part for n in range(200) for part in (f"other{n}", 1000 * "x")))
-            server.tell("SAVE")
-            server.kill()
-            server.start("--key-load-delay", "20000")
-            with pytest.raises(StoreError, match="it is still loading its data; try again"):
-                open_store(server.address, detectors())
-            reached(dedup)
-            assert keep(dedup, *range(20)) == 20 * ["revisit"]
-    finally:
-        server.close()
+    options = ("--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no")
+    with closing(Server(*options)) as server, Deduplicator.open(server.address) as dedup:
+        keep(dedup, *range(20))
+        server.tell("MSET", *(part for n in range(200) for part in (f"other{n}", 1000 * "x")))
+        server.tell("SAVE")
+        server.kill()
+        server.start("--key-load-delay", "20000")
+        with pytest.raises(StoreError, match="it is still loading its data; try again"):
+            open_store(server.address, detectors())
+        reached(dedup)
+        assert keep(dedup, *range(20)) == 20 * ["revisit"]
 
 
 # In between

@@ -89,10 +89,10 @@ class Fleet:
 
 @pytest.mark.slow
 def test_workers_keep_what_one_alone_keeps(crawl, a, b, request) -> None:
-    urls = publish(a, b, 300)
+    urls = publish(a, b, 120)
     alone, same, random_order = (Fleet(crawl, f"{request.node.name} {each}", urls) for each in range(3))
     expected = alone.kept(alone.start())
-    assert expected == Counter({str(label): 1 for label in range(210)})
+    assert expected == Counter({str(label): 1 for label in range(84)})
     assert same.kept(*(same.start() for _ in range(WORKERS))) == expected
     assert random_order.kept(*(random_order.start(seed) for seed in range(WORKERS))) == expected
     assert len(a.asked()) + len(b.asked()) == (1 + 2 * WORKERS) * len(urls)

@@ -8,15 +8,14 @@ from itertools import count
 
 import pytest
 from helpers import detectors, edited, names, signature, text
-from redis_faults import document, held, keep_all, pending, reached, urls
+from redis_faults import document, held, keep_all, let_lapse, pending, reached, urls
 from redis_server import Server
-from store_kinds import ROOT, Place, commit
+from store_kinds import Place, commit
 from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import Store, open_store
 from scrapy_neardup.store import store as store_module
-from scrapy_neardup.store.redis_server import code
 
 on_server = pytest.mark.parametrize("place", ["server"], indirect=True)
 
@@ -113,7 +112,7 @@ def test_a_batch_reads_its_visits_together_while_another_run_is_open(
 
 def take_for_dead(server: Server, store: Store) -> None:
     """End the run of a store from another process; the store learns of it from its next request."""
-    server.tell("DEL", f"{ROOT}:lease.".encode() + code(store.run))
+    let_lapse(server, store)
     Deduplicator.open(server.address).close()
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -14,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import edited, text, until
-from redis_faults import document, held, keep, keep_all, pending, reached, urls
+from forks import Talk
+from helpers import edited, talk, text, until
+from redis_faults import document, held, keep, keep_all, let_lapse, pending, reached, urls
 from redis_server import Server
-from store_kinds import ROOT
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store import runs as dead
-from scrapy_neardup.store.redis_server import code
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
 
@@ -38,10 +35,10 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store import redis_server as servers
 servers.LEASE = 1.0
-address, seed, count, unclean, path = sys.argv[1:]
+address, seed, count, path = sys.argv[1:]
 order = [(number, copy) for number in range(int(count)) for copy in range(3)]
 random.Random(seed).shuffle(order)
-dedup = Deduplicator.open(address, unclean_run=unclean)
+dedup = Deduplicator.open(address)
 with open(path, "a", buffering=1) as feed:
     pending = []
 
@@ -70,12 +67,8 @@ print("closed", flush=True)
 """
 
 
-def work(server: Server, seed: int, feed: Path, *, count: int = 60, unclean: str = "forget") -> subprocess.Popen[str]:
-    arguments = (server.address, str(seed), str(count), unclean, str(feed))
-    environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
-    return subprocess.Popen(
-        [sys.executable, "-c", WORKER, *arguments], env=environment, stdout=subprocess.PIPE, text=True
-    )
+def work(server: Server, seed: int, feed: Path, *, count: int = 60) -> Talk:
+    return talk(WORKER, server.address, str(seed), str(count), str(feed))
 
 
 def kept(feed: Path) -> list[int]:
@@ -95,10 +88,10 @@ def test_workers_that_are_killed_lose_nothing(server: Server, tmp_path: Path) ->
         victim.kill()
         if victim.communicate(timeout=120)[0]:
             ended += kept(feed)
-    assert survivor.communicate(timeout=60) == ("closed\n", None)
+    assert survivor.communicate(60)[0] == "closed\n"
     until(lambda: not server.tell("KEYS", "*lease*"))
     last = work(server, 99, tmp_path / "last", count=40)
-    assert last.communicate(timeout=60) == ("closed\n", None)
+    assert last.communicate(60)[0] == "closed\n"
     assert sorted(kept(lives) + kept(tmp_path / "last") + ended) == list(range(40))
     assert pending(server) == 0
 
@@ -111,7 +104,7 @@ def test_run_that_died_is_ended_by_those_that_live(server: Server, monkeypatch: 
         other.store.refresh()
         assert keep(other, 1, site="b") == ["duplicate"]
         one.store.backend.close()
-        let_lapse(server, one)
+        let_lapse(server, one.store)
         for _ in range(dead.LOOKS):
             other.store.refresh()
         assert keep(other, 1, site="c") == ["unique"]
@@ -139,7 +132,7 @@ def test_what_a_dead_run_loses_is_not_met_while_it_is_erased(
         statuses: list[str] = []
         assert [visit(1, dead_run), visit(2)] == ["unique", "duplicate"]
         dead_run.store.backend.close()
-        let_lapse(server, dead_run)
+        let_lapse(server, dead_run.store)
         monkeypatch.setattr(dead, "erase", erase)
         with Deduplicator.open(server.address):
             statuses.extend(map(visit, range(4, 7)))
@@ -151,17 +144,12 @@ def test_run_that_is_away_for_a_moment_is_not_ended(server: Server, monkeypatch:
     with Deduplicator.open(server.address) as one, Deduplicator.open(server.address) as other:
         keep(one, 1)
         for _ in range(dead.LOOKS):
-            let_lapse(server, one)
+            let_lapse(server, one.store)
             other.store.refresh()
             assert keep(one, 2)
             other.store.refresh()
         assert keep(other, 1, site="b") == ["duplicate"]
     assert held(server) == urls(1, 2)
-
-
-def let_lapse(server: Server, dedup: Deduplicator) -> None:
-    """Have the lease of a run be out."""
-    server.tell("DEL", f"{ROOT}:lease.".encode() + code(dedup.store.run))
 
 
 @pytest.mark.slow
@@ -173,10 +161,10 @@ def test_worker_that_was_stopped_for_longer_than_its_lease_goes_on(server: Serve
     until(lambda: not server.tell("KEYS", "*lease*"))
     other = work(server, 2, feed)
     try:
-        assert other.communicate(timeout=60) == ("closed\n", None)
+        assert other.communicate(60)[0] == "closed\n"
     finally:
         one.send_signal(signal.SIGCONT)
-    assert one.communicate(timeout=60) == ("closed\n", None)
+    assert one.communicate(60)[0] == "closed\n"
     assert set(kept(stopped) + kept(feed)) == set(range(60))
     assert len(held(server)) >= 60
     assert pending(server) == 0

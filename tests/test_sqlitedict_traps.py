@@ -6,7 +6,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -61,23 +61,6 @@ def ends(call: Callable[[], object]) -> None:
     thread.start()
     thread.join(60)
     assert not thread.is_alive()
-
-
-def hangs(call: Callable[[], object], opened: SqliteDict) -> None:
-    """Call something of sqlitedict's that kills its thread, and waits for it for ever."""
-
-    def quietly() -> None:
-        with suppress(sqlite3.Error):
-            call()
-
-    thread = threading.Thread(target=quietly, daemon=True)
-    thread.start()
-    until(lambda: not opened.conn.is_alive())
-    assert thread.is_alive()
-
-
-def plain(path: str) -> SqliteDict:
-    return SqliteDict(path, tablename="neardup", journal_mode="WAL", encode=bytes, decode=bytes)
 
 
 def script(path: str, sql: str) -> None:

@@ -10,12 +10,12 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from helpers import signature, until
+from store_damage import Bomb
 from store_kinds import Place, commit, fill_numbered, on_disk
 
 from scrapy_neardup import row_index
@@ -161,16 +161,6 @@ def outcome(place: Place) -> str:
         except StoreError as error:
             return "met" if "malformed" in str(error) or "damaged" in str(error) else str(error)
     return ""
-
-
-class Bomb:
-    """Leave a file behind when unpickled."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return os.mkdir, (str(self.trace),)
 
 
 @pytest.mark.parametrize("kind", ["meta", "run", "document", "visit"])

@@ -22,7 +22,7 @@ import store_damage
 from helpers import python
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from store_damage import DAMAGES
+from store_damage import DAMAGES, Bomb
 from tiers import slow
 
 from scrapy_neardup.signature import Signature
@@ -164,16 +164,6 @@ def with_head(table: bytes, rng: random.Random) -> bytes:
 
 
 # Data, not code
-
-
-class Bomb:
-    """Unpickled, it leaves a directory behind."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return os.mkdir, (str(self.trace),)
 
 
 def test_pickles_in_an_index_are_never_executed(whole: Path, tmp_path: Path, table: bytes) -> None:

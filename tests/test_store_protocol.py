@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -387,31 +386,6 @@ def test_every_store_answers_as_the_model(kind: str, examples: int, monkeypatch:
             suppress_health_check=list(HealthCheck),
         ),
     )
-
-
-# What takes more documents than a history has
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "store.sqlite")
-
-
-@pytest.mark.parametrize("asked", [{"exact": (7,)}, {"simhash": (5,)}])
-@pytest.mark.parametrize("gone", ["old.example", "new.example"])
-def test_what_is_held_is_found_however_much_like_it_was_forgotten(
-    path: str, asked: dict[str, tuple[int, ...]], gone: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_tail(monkeypatch, MOST)
-    with closing(disk_store(path)) as store:
-        for number in range(2 * MOST + 4):
-            url = f"http://{'old' if number < MOST + 2 else 'new'}.example/{number}"
-            each = built(url, {"exact": (7,), "simhash": (5,)}, SKETCHES[0], 1.0)
-            store.add(each)
-            store.commit(each)
-    with closing(disk_store(path)) as store:
-        assert store.forget(Selection(host=gone)).documents == MOST + 2
-        assert len(list(store.find(asking(asked)))) >= MOST
 
 
 @pytest.mark.parametrize("kind", KINDS)

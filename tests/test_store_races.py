@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import asking, python
-from store_kinds import URL, Place, commit, held, numbered, on_disk
+from helpers import asking
+from store_kinds import URL, Place, commit, fill_numbered, held, numbered, on_disk
 from store_model import PAIR
 
 from scrapy_neardup.hosts import Trial
@@ -45,15 +45,8 @@ def test_a_look_up_finds_what_another_process_has_just_committed(place: Place) -
         for number in (1, 2):
             asked = {"exact": (number + 1000,)}
             assert list(store.find(asking(asked))) == []
-            assert python(COMMITS, place.address, str(number)).returncode == 0
+            fill_numbered(place, number, 1)  # over connections of its own
             assert [each.url for _, each in store.find(asking(asked))] == [f"{URL}{number}"]
-
-
-COMMITS = """
-import sys
-from store_kinds import Place, fill_numbered
-fill_numbered(Place(sys.argv[1]), int(sys.argv[2]), 1)
-"""
 
 
 # Runs that begin and end at once

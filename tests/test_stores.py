@@ -39,13 +39,6 @@ def test_no_document_has_an_id_that_no_row_has(store: Store, id: int) -> None:
     assert store.document(id) is None
 
 
-def test_found_by_each_detector_in_their_order(store: Store) -> None:
-    store.add(signature("a", exact=1, simhash=0b1))
-    store.add(signature("b", exact=2, simhash=0b11))
-    assert found(store, exact=2, simhash=0) == [("exact", "b"), ("simhash", "a"), ("simhash", "b")]
-    assert found(store, exact=3) == []
-
-
 def test_fingerprints_of_a_detector_that_abstains_are_none(store: Store) -> None:
     abstaining = built("http://site.example/a", {"exact": (), "simhash": (5,)}, signature("a").sketch, 1.0)
     store.add(abstaining)

@@ -249,17 +249,6 @@ def test_two_runs_of_one_file_that_have_one_code_are_refused(source: Place, copy
         copy.load([first, run, other, *others])
 
 
-def test_import_leaves_a_living_run_alone(place: Place) -> None:
-    run = fill_numbered(place, 1, 1)
-    everything = place.exported()
-    resumed = place.open(run=run)
-    commit(resumed, signature("2"))
-    place.load(everything)
-    commit(resumed, signature("3"))
-    place.die(resumed)
-    assert place.held() == ["1"]
-
-
 def test_run_that_was_open_when_exported_is_forgotten_each_time(source: Place, copy: Place) -> None:
     with source.opened() as store:
         for name in ("1", "2"):
@@ -296,13 +285,6 @@ def export_of_an_open_run(source: Place) -> list[dict[str, Any]]:
         store.record(link("http://m.example/list", None))
         store.flush()
         return source.exported()
-
-
-def test_a_run_that_was_open_when_exported_is_closed_by_a_later_import(source: Place, copy: Place) -> None:
-    copy.load(export_of_an_open_run(source))
-    copy.load(source.exported())
-    copy.fill_and_die("lost", run="job")
-    assert sorted({*copy.held()}) == ["1", "2"]
 
 
 def test_a_run_that_went_on_elsewhere_goes_on_here_after_its_rows(source: Place, copy: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,8 @@ def prepared(detectors: list[Any], *documents: Document, count: int = 1) -> list
         results = await asyncio.gather(*(workers.prepare(d) for d in documents), return_exceptions=True)
         return [result or document.ready for result, document in zip(results, documents, strict=True)]
 
-    workers = Workers(detectors, count)
-    try:
+    with closing(Workers(detectors, count)) as workers:
         return asyncio.run(prepare())
-    finally:
-        workers.close()
 
 
 def documents(count: int) -> list[Document]:
@@ -126,7 +124,7 @@ def test_what_a_process_was_at_when_it_died_is_tried_again(tmp_path: Path, caplo
 @pytest.mark.slow
 def test_a_process_that_can_not_begin_is_started_again_for_the_next_document(tmp_path: Path) -> None:
     (file := tmp_path / "hindrance").touch()
-    workers, (first, second) = Workers([Hindered(file)], 1), documents(2)
+    first, second = documents(2)
 
     async def prepare() -> None:
         with pytest.raises(ProcessError, match="a process died with exit code 1"):
@@ -134,10 +132,8 @@ def test_a_process_that_can_not_begin_is_started_again_for_the_next_document(tmp
         file.unlink()
         await workers.prepare(second)
 
-    try:
+    with closing(Workers([Hindered(file)], 1)) as workers:
         asyncio.run(prepare())
-    finally:
-        workers.close()
     assert (list(first.ready), list(second.ready)) == ([], ["heavy"])
 
 
@@ -145,7 +141,6 @@ def test_a_process_that_can_not_begin_is_started_again_for_the_next_document(tmp
 def test_after_failed_starts_in_a_row_no_process_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.crawl.workers.STARTS", 2)
     (file := tmp_path / "hindrance").touch()
-    workers = Workers([Hindered(file)], 1)
 
     async def prepare() -> None:
         for document in documents(2):
@@ -155,10 +150,8 @@ def test_after_failed_starts_in_a_row_no_process_is_started(tmp_path: Path, monk
         with pytest.raises(ProcessError, match="no worker process starts: a process died"):
             await workers.prepare(*documents(1))
 
-    try:
+    with closing(Workers([Hindered(file)], 1)) as workers:
         asyncio.run(prepare())
-    finally:
-        workers.close()
 
 
 def test_after_the_end_nothing_is_made_here_either() -> None:
@@ -226,12 +219,9 @@ def pages(extractor: Any, *htmls: str, count: int = 1) -> list[Any]:
     async def read() -> list[Any]:
         return await asyncio.gather(*(workers.read(html) for html in htmls), return_exceptions=True)
 
-    workers = Workers([], count, extractor)
-    try:
+    with closing(Workers([], count, extractor)) as workers:
         assert workers.reads
         return asyncio.run(read())
-    finally:
-        workers.close()
 
 
 def test_pages_are_read_elsewhere_where_that_takes_long() -> None:
