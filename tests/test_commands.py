@@ -147,6 +147,7 @@ def test_clusters_are_sorted_and_limited(tmp_path: Path) -> None:
         ("--limit 2", [3, 1]),
         ("--limit 0 --sort copies", [3, 1, 2]),
         ("--sort resemblance --limit 1", [2]),
+        ("--sort resemblance", [2, 1, 3]),  # ties by URL
     ):
         clusters = told(tmp_path, "clusters", "--store", "held.sqlite", *options.split())
         assert [int(cluster["original"][-1]) for cluster in clusters] == wanted, options

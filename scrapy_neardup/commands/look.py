@@ -54,7 +54,8 @@ def run_clusters(opts: argparse.Namespace, settings: BaseSettings) -> None:
     """
     with held(with_store(opts, settings)) as store:
         clusters = [_cluster(store, signature) for signature in store.repeated()]
-    listed = sorted(clusters, key=ORDERS[opts.sort])[: opts.limit or None]
+    ordered = sorted(clusters, key=lambda cluster: (ORDERS[opts.sort](cluster), cluster["original"] or ""))
+    listed = ordered[: opts.limit or None]
     lines = [line for cluster in listed for line in _lines(cluster)]
     answer(opts, listed, [*lines, f"{len(listed)} of {plural(len(clusters), 'cluster')}"])
 
