@@ -395,9 +395,8 @@ class Deduplicator:
         self, urls: Iterable[str], document: Document, signature: Signature, evidence: Evidence | None, *, is_copy: bool
     ) -> None:
         """Record that URLs returned a document; "" stands for a copy without a URL."""
-        is_item = is_copy and bool(signature.label)  # an item of a list may be alone on the next page of the list
         for url in urls:
-            firm = url not in document.loose and not is_item
+            firm = url not in document.loose and not signature.label  # a page with one item of a list is a list too
             known = None if (firm and not is_copy) or not url else self.store.resolve(url)
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):

@@ -112,6 +112,16 @@ def test_a_page_of_a_list_is_fetched_though_it_had_one_item_that_another_page_ga
         assert new in [item["title"] for item in result.items]
 
 
+@pytest.mark.parametrize("revisit", ["keep", "drop", "skip"])
+def test_a_list_that_had_one_item_left_is_fetched(crawl, a, revisit):
+    dates = [{"title": f"Concert {n}", "text": article(n), "date": f"2026-05-{n:02}"} for n in range(10, 13)]
+    settings = {"NEARDUP_SKIP_START": True, "NEARDUP_RECHECK": 0, "NEARDUP_REVISIT": revisit}
+    for some in (dates[:2], dates[1:2], dates[1:]):
+        a.pages = {"/": Page(json.dumps(some))}
+        result = crawl("EventSpider", settings, urls=[f"{a.url}/"])
+    assert "Concert 12" in [item["title"] for item in result.items]
+
+
 @pytest.mark.parametrize(("revisit", "skipped"), [("skip", 6), ("keep", 0)])
 def test_the_middleware_alone_skips_where_that_needs_no_item(crawl, a, b, revisit, skipped):
     crawl("OneAfterAnother", urls=mirror(a, b))
