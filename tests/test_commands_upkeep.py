@@ -479,7 +479,7 @@ def test_rows_beyond_lost_pages_are_read(path: str, lost: list[int]) -> None:
     assert sum(unread) < 1.5 * len(lost) / len(leaves) * rows
 
 
-@pytest.mark.parametrize(("head", "anywhere"), [(range(0, 800, 400), 2), *slow((range(0, 800, 9), 60))])
+@pytest.mark.parametrize(("head", "anywhere"), [(range(0, 800, 400), 2), *slow((range(0, 800, 19), 30))])
 def test_what_verify_calls_whole_is_whole(stored: str, head: range, anywhere: int) -> None:
     """Change bits at the head of each file, and as many anywhere."""
     source = random.Random(4)

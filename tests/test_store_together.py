@@ -23,7 +23,7 @@ from scrapy_neardup.store.local import SqliteBackend
 from scrapy_neardup.store.transfer import export_rows
 from scrapy_neardup.store.verification import verify
 
-DOCUMENTS = int(os.environ.get("NEARDUP_TEST_DOCUMENTS", "2000"))
+DOCUMENTS = int(os.environ.get("NEARDUP_TEST_DOCUMENTS", "1000"))
 WRITE = """
 import sys
 from contextlib import closing
