@@ -395,8 +395,10 @@ class Deduplicator:
         self, urls: Iterable[str], document: Document, signature: Signature, evidence: Evidence | None, *, is_copy: bool
     ) -> None:
         """Record that URLs returned a document; "" stands for a copy without a URL."""
+        # A page with one item of a list may be a list too, unless its layout is another.
+        is_list = bool(signature.label) and not (evidence and evidence.kind in ("content", "partial"))
         for url in urls:
-            firm = url not in document.loose and not signature.label  # a page with one item of a list is a list too
+            firm = url not in document.loose and not is_list
             known = None if (firm and not is_copy) or not url else self.store.resolve(url)
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):

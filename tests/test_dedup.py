@@ -382,6 +382,15 @@ def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few_candidates")
+@pytest.mark.parametrize(("layout", "is_firm"), [(7, False), (7 ^ 1 << 40, False), (~7 % 2**64, True), (0, False)])
+def test_a_copy_of_an_item_of_a_list_is_firm_only_in_another_layout(
+    dedup: Deduplicator, layout: int, is_firm: bool
+) -> None:
+    committed(dedup, A, label="Item 1", has_own_url=False, is_one_of_several=True, layout=7)
+    committed(dedup, B, layout=layout)
+    assert (known(dedup, B).is_copy, known(dedup, B).firm) == (True, is_firm)
+
+
 def test_family_of_rejected_candidates_has_bounded_cost(dedup: Deduplicator) -> None:
     form = text(1, 100)
     for number in range(FAMILY):
