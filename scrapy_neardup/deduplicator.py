@@ -114,7 +114,7 @@ class Given:
         """
         began, last = self._last.get(self._item(signature), (0.0, signature))
         is_same = (last.sketch, last.title) == (signature.sketch, signature.title)
-        return seen < began and not (is_same and agree(last.facts, signature.facts, counters))
+        return seen < began and not (is_same and agree(last.facts, signature.facts, counters, needs_all=True))
 
     def _item(self, signature: Signature) -> object:
         names = self._names.get(shared := _shared(signature), frozenset())
@@ -395,10 +395,8 @@ class Deduplicator:
         self, urls: Iterable[str], document: Document, signature: Signature, evidence: Evidence | None, *, is_copy: bool
     ) -> None:
         """Record that URLs returned a document; "" stands for a copy without a URL."""
-        # A page with one item of a list may be a list too, unless its layout is another.
-        is_list = bool(signature.label) and not (evidence and evidence.kind in ("content", "partial"))
         for url in urls:
-            firm = url not in document.loose and not is_list
+            firm = url not in document.loose
             known = None if (firm and not is_copy) or not url else self.store.resolve(url)
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):

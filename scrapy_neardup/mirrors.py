@@ -169,8 +169,10 @@ class Mirrors:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
         skips = self._config.skip_mirrors if link.is_copy else self._config.revisit == "skip"
+        # A page with one item of a list may be a list too, unless its layout is another.
+        is_list = link.signature.label and not (link.evidence and link.evidence.kind in ("content", "partial"))
         is_preferred = link.is_copy and self._preference.outranks(url, link.signature.url)
-        if not skips or is_preferred or self._is_placeholder(link.signature):
+        if not skips or is_list or is_preferred or self._is_placeholder(link.signature):
             return None
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
 

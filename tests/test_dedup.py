@@ -13,9 +13,11 @@ import pytest
 import test_siblings
 from helpers import edited, named, python, text
 
-from scrapy_neardup import Claim, ConfigError, Deduplicator, Document
+from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, item_document
 from scrapy_neardup.detectors import Exact
+from scrapy_neardup.mirrors import Mirrors
 from scrapy_neardup.row_index import Equal
+from scrapy_neardup.settings import Config
 from scrapy_neardup.signature import Visit
 
 A, B, C = "http://a.example/1", "http://b.example/2", "http://c.example/3"
@@ -382,13 +384,13 @@ def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few_candidates")
-@pytest.mark.parametrize(("layout", "is_firm"), [(7, False), (7 ^ 1 << 40, False), (~7 % 2**64, True), (0, False)])
-def test_a_copy_of_an_item_of_a_list_is_firm_only_in_another_layout(
-    dedup: Deduplicator, layout: int, is_firm: bool
+@pytest.mark.parametrize(("layout", "is_skipped"), [(7, False), (7 ^ 1 << 40, False), (~7 % 2**64, True), (0, False)])
+def test_a_copy_of_an_item_of_a_list_is_skipped_only_in_another_layout(
+    dedup: Deduplicator, layout: int, is_skipped: bool
 ) -> None:
     committed(dedup, A, label="Item 1", has_own_url=False, is_one_of_several=True, layout=7)
     committed(dedup, B, layout=layout)
-    assert (known(dedup, B).is_copy, known(dedup, B).firm) == (True, is_firm)
+    assert bool(Mirrors(dedup.store, Config()).advise(B)) == is_skipped
 
 
 def test_family_of_rejected_candidates_has_bounded_cost(dedup: Deduplicator) -> None:
@@ -584,6 +586,18 @@ def test_a_run_that_dies_gives_back_the_place_that_its_document_took(tmp_path: P
     dies.store.backend.close()
     with Deduplicator.open(store) as later:
         assert outcome(committed(later, "http://d.example/4")) == ("duplicate", B)
+
+
+def test_a_preferred_document_takes_the_place_of_one_with_other_fields(tmp_path: Path) -> None:
+    for status in ("unique", "revisit"):
+        with Deduplicator.open(tmp_path / "store.sqlite", preferred_hosts=["c.example"], revisit="drop") as dedup:
+            for url, name in ((B, "b"), ("http://c.example/1", "c")):
+                item = item_document({"url": url, "text": text(1), "source": f"paper {name}"})
+                assert item
+                made = dedup.claim(item)
+                made.commit()
+            assert (made.verdict.status, made.verdict.changed) == (status, False)
+            assert known(dedup, B).is_copy
 
 
 def test_near_copies_repeat_a_preferred_document_that_is_pending(preferring: Deduplicator) -> None:

@@ -188,11 +188,14 @@ def test_a_page_that_gave_several_items_and_then_one_has_changed(crawl, a):
 
 SIZES = [{"name": "Shirt", "description": TEXT, "size": size, "price": 20} for size in ("S", "M", "L")]
 PARTS = [{"product_id": f"A{n}", "name": f"Part {n}", "price": n + 10.5, "in_stock": True} for n in range(3)]
+PLAIN = [{"sku": f"A{n}", "name": f"Part {n}", "price": n + 10.5} for n in range(3)]
 QUOTES = [{"text": article(n, 60), "author": f"Author {n}"} for n in range(3)]
 
 
 @pytest.mark.parametrize("crawl", ["file", "redis"], indirect=True)
-@pytest.mark.parametrize(("row", "other"), [(SIZES, {"price": 18}), (PARTS, {"in_stock": False})])
+@pytest.mark.parametrize(
+    ("row", "other"), [(SIZES, {"price": 18}), (PARTS, {"in_stock": False}), (PLAIN, {"badge": "sale"})]
+)
 def test_an_item_of_a_list_that_changes_back_is_given_again(crawl, a, row, other):
     for day in range(5):  # on every other day, the first and the last item are in another state
         changed = {0, 2} if day % 2 else set()

@@ -451,7 +451,7 @@ class NearDupPipeline(Component):
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             if type(item) not in self._untaggable:
                 self._untaggable.add(type(item))
-                logger.warning("Items of %s have no field %r, and pass without tag: %s", type(item), TAG_FIELD, error)
+                logger.warning("Items of %s pass without tag, as %r can't be set: %s", type(item), TAG_FIELD, error)
 
 
 class Addon:

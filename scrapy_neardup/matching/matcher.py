@@ -383,9 +383,11 @@ class Matcher:
         is_beside = is_item or (not has_its_url and earlier.id in self._given.get(document.page, ()))
         of = self._store.counters.of
         counters = of(document.url) | of(earlier.url) if has_its_url else ()  # another host may have had it first
-        has_own = not document.is_one_of_several and self.last(document.url) is not None
-        # What changed at this URL is wanted, even if another host had it first.
-        across_hosts = (is_own or has_own) and not self.keeps_revisits
+        last = None if document.is_one_of_several else self.last(document.url)
+        has_own = last is not None and not self._store.is_new(last)
+        # What changed at this URL is wanted, even if another host had it first, unless this URL is of a preferred host.
+        is_wanted = is_own or (has_own and not self.preference.outranks(document.url, earlier.url))
+        across_hosts = is_wanted and not self.keeps_revisits
         return pair.why_siblings(
             is_own=is_own, across_hosts=across_hosts, has_its_url=has_its_url, is_beside=is_beside, counters=counters
         )

@@ -155,7 +155,7 @@ class Pair:
         if is_record is False:
             return "the items differ in a number that is the same on all sites"
         document = self._page.document
-        needs_all = is_own and document.url not in document.loose
+        needs_all = (is_own or across_hosts) and document.url not in document.loose
         if not self.is_of_one_host:  # the links of each page lead to its own host
             counters = names_in(ours, (Kind.LINK,)).union(counters)
         counts = self.is_of_one_host or across_hosts
