@@ -383,14 +383,21 @@ class Matcher:
         is_beside = is_item or (not has_its_url and earlier.id in self._given.get(document.page, ()))
         of = self._store.counters.of
         counters = of(document.url) | of(earlier.url) if has_its_url else ()  # another host may have had it first
-        last = None if document.is_one_of_several else self.last(document.url)
-        has_own = last is not None and not self._store.is_new(last)
-        # What changed at this URL is wanted, even if another host had it first, unless this URL is of a preferred host.
-        is_wanted = is_own or (has_own and not self.preference.outranks(document.url, earlier.url))
-        across_hosts = is_wanted and not self.keeps_revisits
+        # What changed at this URL is wanted, even if another host had it first.
+        across_hosts = not self.keeps_revisits and (is_own or self._has_own(document, earlier))
         return pair.why_siblings(
             is_own=is_own, across_hosts=across_hosts, has_its_url=has_its_url, is_beside=is_beside, counters=counters
         )
+
+    def _has_own(self, document: Document, earlier: Signature) -> bool:
+        """Return whether the URL of a document had a document of its own before this run.
+
+        False if the URL is on a preferred host: then its document takes the place of the earlier one.
+        """
+        if document.is_one_of_several or self.preference.outranks(document.url, earlier.url):
+            return False
+        last = self.last(document.url)
+        return last is not None and not self._store.is_new(last)
 
     def candidates(self, document: Document, signature: Signature) -> Iterator[Proposed]:
         """Yield each candidate in NEARDUP_SCOPE with the first detector that proposed it.
