@@ -63,7 +63,7 @@ _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data)
 
 
 class Fetch(NamedTuple):
-    """What is known of the response that items come from. All of this is empty for a row of a feed."""
+    """The response that items come from, as far as it matters to them; empty for a row of a feed."""
 
     urls: tuple[str, ...] = ()
     """The URL that answered, then the URLs that redirected to it, last redirect first. Empty if these URLs alone do not
@@ -204,7 +204,7 @@ class Record:
     # The own URL and the title
 
     def _take_url(self, top: dict[str, Any]) -> None:
-        """Take the item's own URL from its field in `top`, if there is one, and remove the field."""
+        """Find the field with the item's own URL in `top`, keep its value in `url`, and remove it from `top`."""
         if name := self._url_field(top):
             self.url = self._joined(_only_string(top.pop(name)))
             self.roles.setdefault(name, "own URL")
@@ -236,7 +236,7 @@ class Record:
         return link
 
     def _take_title(self, top: dict[str, Any]) -> None:
-        """Take the title from its field in `top`, and remove the field, unless it is `name` or in NEARDUP_FIELDS."""
+        """Find the title in `top`, and remove its field, unless that is `name` or in NEARDUP_FIELDS."""
         for name in _title_fields(tuple(top), self._config.title_field):
             title = next(_strings(top[name], self._fetch), "")
             if title and not _is_link(title):

@@ -18,6 +18,7 @@ from .matching.reviews import Reviews
 from .settings import Config
 from .signature import Signature, Visit
 from .text.urls import canonical_url, host, named_site, parts_of, site
+from .verdict import OTHER_LAYOUT
 
 if TYPE_CHECKING:
     from .store import Store
@@ -170,7 +171,7 @@ class Mirrors:
             return None
         skips = self._config.skip_mirrors if link.is_copy else self._config.revisit == "skip"
         # A page with one item of a list may be a list too, unless its layout is another.
-        is_list = link.signature.label and not (link.evidence and link.evidence.kind in ("content", "partial"))
+        is_list = link.signature.label and not (link.evidence and link.evidence.kind in OTHER_LAYOUT)
         is_preferred = link.is_copy and self._preference.outranks(url, link.signature.url)
         if not skips or is_list or is_preferred or self._is_placeholder(link.signature):
             return None

@@ -9,6 +9,7 @@ from .fingerprints.hashes import same_layout
 from .signature import Evidence, Signature
 
 SAME_CONTENT = 0.95  # resemblance: a corrected misprint or another date is still the same content
+OTHER_LAYOUT = ("content", "partial")  # the kinds of copies whose layout is known to be another; see `page_kind`
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Comparison(NamedTuple):
     figures: int
     """The number of figures in the document that has fewer of them; 0 if one document has none."""
     missing_figures: float
-    """How many of `figures` the other document lacks."""
+    """The number of `figures` that the other document lacks."""
 
 
 def compare(a: Sketch, b: Sketch) -> Comparison:

@@ -41,7 +41,7 @@ def _words(names: str) -> frozenset[str]:
 
 
 class _Trust(NamedTuple):
-    """How much the reasons of one trust may remove together, in letters."""
+    """The number of letters that the reasons of one trust may remove together."""
 
     limit: float  # as a multiple of the letters that are left
     free: int = 100  # this many may go, however few are left
