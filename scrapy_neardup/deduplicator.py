@@ -8,6 +8,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 from os import PathLike
 from types import TracebackType
@@ -126,8 +127,18 @@ def _shared(signature: Signature) -> object:
 
 
 def _names(runs: Iterable[Sequence[bytes]]) -> frozenset[int] | None:
-    names = [telling(facts[0], facts) for facts in runs if len(facts) > 1]
-    return frozenset().union(*names) if all(names) else None
+    """Return the hashed names of the facts that tell the items apart that one run got; None if some have equal facts.
+
+    One fact is enough if all items of each run differ in it: the one with the fewest values. Others may be states.
+    """
+    several = [facts for facts in runs if len(facts) > 1]
+    names = [telling(facts[0], facts) for facts in several]
+    if not all(names):
+        return None
+    found = frozenset[int]().union(*names)
+    values = {name: [{values_in([name], each) for each in facts} for facts in several] for name in found}
+    keys = [name for name in found if [*map(len, values[name])] == [*map(len, several)]]
+    return frozenset([min(keys, key=lambda name: (len({*chain(*values[name])}), name))]) if keys else found
 
 
 logger = logging.getLogger(__name__)
@@ -292,20 +303,21 @@ class Deduplicator:
         For one of several items of a page, return whether the page has given another state of the item since it gave
         that of `signature`. With NEARDUP_REVISIT = "keep", return False for it, since changes do not matter then.
         """
-        if document.is_one_of_several:
-            is_asked = not self.matcher.keeps_revisits and self.matcher.is_own(document.url, signature)
-            return is_asked and self._was_replaced(document.url or "", signature)
+        is_own = self.matcher.is_own(document.url, signature)
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
+        if document.is_one_of_several or (link and not link.signature):
+            return is_own and not self.matcher.keeps_revisits and self._was_replaced(document.url or "", signature)
+        if link and link.firm and document.url in document.loose:
+            link = self.store.resolve(_beside(link.url))
         last = link.signature if link and not link.is_copy else None
-        if not link or not last or link.firm == (document.url in document.loose):
+        if not link or not last or link.firm == (document.url in document.loose) or last.is_twin_of(signature):
             return False
-        if last.is_twin_of(signature):
-            return False
-        if not link.firm and self.matcher.is_own(document.url, signature) and self._shares_url(signature, link):
+        if is_own and self._shares_url(signature, link):
             return False
         # The fields and the title of another spider may differ though the page is the same.
         is_by_text = names_in(last.facts) == names_in(signature.facts) and not last.says_the_same(signature)
-        return is_by_text or self.store.session.is_of_writer(link.at)
+        states = [state for state in (link, link.before) if state and self.store.session.is_of_writer(state.at)]
+        return is_by_text or any(state.target not in (None, signature.id) for state in states)
 
     def _was_replaced(self, url: str, signature: Signature) -> bool:
         if url not in self._given:
@@ -331,7 +343,7 @@ class Deduplicator:
         """Return whether a document was one of the items of its URL when that URL was last seen before this run."""
         known = link.before if self.deliveries.is_of_run(link.seen) else link
         if known is None:
-            return self.deliveries.is_delivered(signature)
+            return not link.firm and self.deliveries.is_delivered(signature)
         began = max((run.started for run in self.store.runs() if run.started <= known.seen), default=0.0)
         return known.target == signature.id or self._last_seen(signature) >= began
 
@@ -358,7 +370,8 @@ class Deduplicator:
         if self._learns_hosts:
             self._learn(claim, given_by)
         if not document.has_own_url:  # the page may have given other documents too
-            self._unlink(given_by, document.size)
+            if document.page or document.url not in document.loose:  # no POST, whose URL may give another by GET
+                self._unlink(given_by, document.size)
             if match and claim.is_copy:
                 self._link_item(document, signature, match)
         elif is_new:
@@ -401,6 +414,8 @@ class Deduplicator:
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
                 self.store.record(Visit(url, signature, is_copy, self._clock(), document.size, evidence, firm))
+            elif not is_copy and url == document.url:
+                self.store.record(Visit("", signature, False, self._clock(), firm=False, name=_beside(url)))
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.
@@ -478,6 +493,11 @@ class Deduplicator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(clean=kind is None or issubclass(kind, SystemExit))
+
+
+def _beside(url: str) -> str:
+    """Return the name of the visit of what other pages, such as lists, give for a URL with a document of its own."""
+    return f"beside {canonical_url(url)}"
 
 
 def _urls(document: Document) -> list[str]:

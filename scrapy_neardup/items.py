@@ -25,6 +25,7 @@ from w3lib.encoding import html_to_unicode
 
 from .document import Document, Tree
 from .facts import Clock, Fact, Kind, brief, fact_of, link_fact, list_fact, nested_fact, pack, plain, string_fact
+from .fingerprints.hashes import hash_bytes
 from .settings import TAG_FIELD, Config
 from .text.html import PageText, is_whole_page, looks_like_html
 from .text.main_text import squeeze, title_of
@@ -272,6 +273,9 @@ class Record:
             return
         if self._is_ignored(path, value):
             self.roles.setdefault(path, "ignored")
+        elif isinstance(value, bytes) and _is_binary(value):
+            facts[path] = Kind.OTHER, hash_bytes(value)
+            self.roles.setdefault(path, "fact")
         elif isinstance(value, (str, bytes)):
             for text in _strings(value, self._fetch):
                 self._read_string(path, text, facts)
@@ -284,6 +288,8 @@ class Record:
         elif isinstance(value, Mapping) or ItemAdapter.is_item(value):
             for name, each in value.items() if isinstance(value, Mapping) else ItemAdapter(value).items():
                 self._read(f"{path}.{name}", each, facts, depth + 1)
+        elif type(value).__str__ is not object.__str__:  # such as a URL of pydantic
+            self._read_string(path, str(value), facts)
 
     def _is_ignored(self, path: str, value: Any) -> bool:
         if path in (self._config.fields or ()):

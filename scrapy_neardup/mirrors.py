@@ -169,7 +169,9 @@ class Mirrors:
     def _advise_known(self, url: str, link: Visit) -> Advice | None:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
-        skips = self._config.skip_mirrors if link.is_copy else self._config.revisit == "skip"
+        # A spider that asks for a URL again in one run wants something else, as with another cookie.
+        is_again = self._deliveries is not None and self._deliveries.is_of_run(link.seen)
+        skips = self._config.skip_mirrors if link.is_copy else self._config.revisit == "skip" and not is_again
         # A page with one item of a list may be a list too, unless its layout is another.
         is_list = link.signature.label and not (link.evidence and link.evidence.kind in OTHER_LAYOUT)
         is_preferred = link.is_copy and self._preference.outranks(url, link.signature.url)

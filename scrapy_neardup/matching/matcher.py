@@ -333,20 +333,16 @@ class Matcher:
         return {site: telling(signature.facts, family) for site, family in families.items() if len(family) > 1}
 
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
-        """Learn counters: facts that differ though the document's URL returned the same text before.
+        """Learn counters: facts that differ though the document's URL returned the same text in an earlier run.
 
-        If other items may have this URL too, compare with the item that has equal facts, else with the only one of the
-        last run. If that run has several items with this text, learn nothing.
+        Compare with the item that has equal facts, else with the only one of the last such run. If that run has several
+        items with this text, as where a cookie chooses one of them, learn nothing.
         """
         held = [each.signature for each in matches if _same_text(signature, each.signature)]
-        held = [each for each in held if self.is_own(document.url, each)]
-        if document.is_one_of_several or document.url in document.loose:
-            held = [each for each in held if self._store.run_of(each) != self._store.run]
-            newest = self._store.run_of(max(held, key=lambda each: each.first_seen)) if held else ""
-            same = [each for each in held if each.facts == signature.facts]
-            held = same or [each for each in held if self._store.run_of(each) == newest]
-        else:
-            held = [each for each in held if each is self.last(document.url)]
+        held = [each for each in held if self.is_own(document.url, each) and not self._store.is_new(each)]
+        newest = self._store.run_of(max(held, key=lambda each: each.first_seen)) if held else ""
+        same = [each for each in held if each.facts == signature.facts]
+        held = same or [each for each in held if self._store.run_of(each) == newest]
         if len(held) == 1:
             has_text = signature.sketch.tokens >= self.rule.min_tokens
             names = self._store.note_visit(signature, held[0], has_text=has_text)
@@ -386,8 +382,18 @@ class Matcher:
         # What changed at this URL is wanted, even if another host had it first.
         across_hosts = not self.keeps_revisits and (is_own or self._has_own(document, earlier))
         return pair.why_siblings(
-            is_own=is_own, across_hosts=across_hosts, has_its_url=has_its_url, is_beside=is_beside, counters=counters
+            is_own=is_own,
+            across_hosts=across_hosts,
+            has_its_url=has_its_url,
+            is_beside=is_beside,
+            needs_all=(has_its_url or across_hosts) and not self._is_brief(document),
+            counters=counters,
         )
+
+    def _is_brief(self, document: Document) -> bool:
+        """Return whether a document may have fewer facts than its record: a list gave it, and its URL gave a page."""
+        link = self._store.resolve(document.url) if document.url in document.loose and document.url else None
+        return link is not None and link.firm and link.signature is not None
 
     def _has_own(self, document: Document, earlier: Signature) -> bool:
         """Return whether the URL of a document had a document of its own before this run.

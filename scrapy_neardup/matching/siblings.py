@@ -59,6 +59,7 @@ PASSAGE = 20  # words of a passage that counts on any host
 PART = 0.16  # if passages make up more than this share of a text, it is another text
 SOME = 0.03  # the same share, if the titles of one host say nothing, or if the passages have `MUCH` words
 MUCH = 400  # words of new passages that no copy has
+LACKS_SUBJECT = "the earlier text lacks the subject of the title"
 
 PageKey: TypeAlias = tuple[str, str]
 """The URL and the title of a page. A list page has items with different titles."""
@@ -142,33 +143,43 @@ class Pair:
         self.is_of_one_host = page.signature.home == earlier.home != ""
 
     def why_siblings(
-        self, *, is_own: bool, across_hosts: bool, has_its_url: bool, is_beside: bool, counters: Names
+        self,
+        *,
+        is_own: bool,
+        across_hosts: bool,
+        has_its_url: bool,
+        is_beside: bool,
+        needs_all: bool,
+        counters: Names,
     ) -> str | None:
         """Return the reason why the two pages are siblings; None if they are not.
 
         `is_own`: the later page's URL returned the earlier page before. Then only facts, titles and new passages count.
         `has_its_url`: both have one URL, but may be two items. `is_beside`: one response gave both in this run.
-        `across_hosts`: facts and titles count on two hosts too. `counters`: hashed names of facts that do not count.
+        `across_hosts`: facts and titles count on two hosts too. `needs_all`: the earlier page may not have more facts.
+        `counters`: hashed names of facts that do not count.
         """
         ours, theirs = self._later.facts, self._earlier.facts
         is_record = are_strongly_equal(ours, theirs)
         if is_record is False:
             return "the items differ in a number that is the same on all sites"
         document = self._page.document
-        needs_all = (is_own or across_hosts) and document.url not in document.loose
         if not self.is_of_one_host:  # the links of each page lead to its own host
             counters = names_in(ours, (Kind.LINK,)).union(counters)
         counts = self.is_of_one_host or across_hosts
         if (counts or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
             return "the items differ in " + self._differing(counters)
-        if counts and (has_its_url or is_record) and self._has_other_title:
+        if counts and (has_its_url or is_record) and self._has_other_title(with_figures=not is_own):
             return "the titles differ"
         if is_beside and has_its_url and not self._is_equal:
             return "one page has both"
         if is_own and not self._is_equal and self._grown > PART:
             return self._longer
-        if is_own or is_record or not document.url or not self._earlier.url:
+        if is_own or not document.url or not self._earlier.url:
             return None
+        if is_record:  # a shop's number may be that of another record in another shop
+            is_other = not self.is_of_one_host and self.differ_in_subject and self._lacks_subject()
+            return LACKS_SUBJECT if is_other else None
         if ours and self._is_equal and self.is_of_one_host:
             # Equal facts and equal text are one record, even if all of the text is form.
             return "the titles differ" if self.differ_in_subject else None
@@ -188,7 +199,7 @@ class Pair:
         if self._page.document.thin and (is_one or self.differ_in_subject) and not is_same:
             yield "the text is thin, and the titles or the texts differ"
         if self.differ_in_subject and self._lacks_subject():
-            yield "the earlier text lacks the subject of the title"
+            yield LACKS_SUBJECT
         if self.differ_in_subject and self._differ_in_name:
             yield "the titles differ in a name"
         if self.differ_in_subject and self._differ_in_number:
@@ -257,16 +268,15 @@ class Pair:
     def _has_same_title(self) -> bool:
         return bool(self._page.title) and self._page.title == title_words(self._earlier.title)
 
-    @property
-    def _has_other_title(self) -> bool:
-        """True if two titles have different subjects. Figures count only for one of several items of a page."""
+    def _has_other_title(self, *, with_figures: bool) -> bool:
+        """Return whether two titles have different subjects."""
         page, theirs = self._page, title_words(self._earlier.title)
         if page.title == theirs or not (page.title and theirs):
             return False
         if not (self.is_of_one_host or self.differ_in_subject):  # only the names of their sites differ
             return False
         ours, theirs = page.subject, subject(theirs, page.host_titles | {page.title})
-        if page.document.is_one_of_several:
+        if with_figures:
             return ours != theirs
         return [*filterfalse(str.isdigit, ours)] != [*filterfalse(str.isdigit, theirs)]
 
