@@ -57,6 +57,7 @@ _TITLE = ("title", "headline", "heading", "name", "subject", "标题", "题目",
 _COUNTS = ("position", "rank", "views", "hits")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
 _SAME = str.maketrans("’‘–—", "''--")  # signs that are written in two ways
+_AS_OBJECT: Any = object.__str__  # writes where in memory a value lies
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 # The beginning of what is no page's URL.
 _NO_PAGE = re.compile(r"(?:javascript|mailto|tel|sms|skype|whatsapp|magnet|about|data):|https?:(?:///|/*$)", re.I)
@@ -288,7 +289,7 @@ class Record:
         elif isinstance(value, Mapping) or ItemAdapter.is_item(value):
             for name, each in value.items() if isinstance(value, Mapping) else ItemAdapter(value).items():
                 self._read(f"{path}.{name}", each, facts, depth + 1)
-        elif type(value).__str__ is not object.__str__:  # such as a URL of pydantic
+        elif type(value).__str__ is not _AS_OBJECT:  # such as a URL of pydantic
             self._read_string(path, str(value), facts)
 
     def _is_ignored(self, path: str, value: Any) -> bool:

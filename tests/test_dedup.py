@@ -15,6 +15,8 @@ from helpers import edited, named, python, text
 
 from scrapy_neardup import Claim, ConfigError, Deduplicator, Document, item_document
 from scrapy_neardup.detectors import Exact
+from scrapy_neardup.facts import Kind, pack
+from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.mirrors import Mirrors
 from scrapy_neardup.row_index import Equal
 from scrapy_neardup.settings import Config
@@ -125,6 +127,44 @@ def test_a_url_that_gave_several_documents_stands_for_none(dedup: Deduplicator) 
     assert known(dedup, A).signature is None
     again = claim(dedup, A, 1)
     assert (again.verdict.status, again.verdict.changed) == ("revisit", False)
+
+
+def test_several_answers_of_one_url_in_a_run_are_several_items(tmp_path: Path) -> None:
+    """A cookie chooses a store; its number is no counter, and no answer replaces another."""
+    answers = [(f"http://a.example/{n}", n, store) for n in range(4) for store in (11, 12, 13)]
+    for status in ("unique", "revisit", "revisit"):
+        with Deduplicator.open(tmp_path / "s", revisit="drop") as dedup:
+            for url, content, store in answers:
+                made = committed(dedup, url, content, facts=pack({"store": (Kind.CODE, hash_text(str(store)))}))
+                assert (made.verdict.status, made.verdict.changed) == (status, False)
+
+
+def test_a_url_that_a_spider_asks_for_again_is_skipped_in_later_runs_only(tmp_path: Path) -> None:
+    for is_skipped in (False, True):
+        with Deduplicator.open(tmp_path / "s", revisit="skip") as dedup:
+            mirrors = Mirrors(dedup.store, Config(revisit="skip", recheck=0), deliveries=dedup.deliveries)
+            assert (mirrors.advise(A) is not None) == is_skipped
+            committed(dedup, A)
+            assert mirrors.advise(A) is None
+
+
+NUMBER = pack({"product_id": (Kind.STRONG, hash_text("101"))})
+FORM = text(7, 150)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((A, "T-shirt 140", FORM), ("http://a.example/2", "T-shirt 152", FORM)),
+        ((A, "Red boots", f"red boots of soft leather {FORM}"), (B, "Garden hose", f"a garden hose with taps {FORM}")),
+    ],
+)
+def test_an_equal_number_makes_no_record_of_variants_nor_of_products_of_two_shops(
+    first: tuple[str, str, str], second: tuple[str, str, str]
+) -> None:
+    with Deduplicator.open() as dedup:
+        for url, title, content in (first, second):
+            assert committed(dedup, url, content, title=title, facts=NUMBER).verdict.status == "unique"
 
 
 def test_alias_of_a_held_document_is_a_revisit(dedup: Deduplicator) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
+from ipaddress import IPv4Address
 from itertools import zip_longest
 from typing import Any
 from uuid import UUID
@@ -296,6 +297,8 @@ SAME_FACTS = [
     ({"job": {"place": "Ulm", "pay": None}}, {"job": {"place": "ulm"}}),
     ({"job": {"place": "Ulm"}}, {"job": [{"place": "Ulm"}]}),
     ({"map": "http://a.example/map?s=1#x"}, {"map": "https://a.example/map?s=2"}),
+    ({"ip": IPv4Address("10.0.0.1")}, {"ip": "10.0.0.1"}),
+    ({"name": "Boot", "seen": object()}, {"name": "Boot"}),
 ]  # fmt: skip
 
 
@@ -320,6 +323,8 @@ OTHER_FACTS = [
     ({"a": {"place": "Ulm"}}, {"b": {"place": "Ulm"}}),
     ({"offers": [{"price": 1, "size": 8}, {"price": 2}]}, {"offers": [{"price": 2, "size": 8}, {"price": 1}]}),
     ({"file": "http://a.example/1.pdf"}, {"file": "http://a.example/2.pdf"}),
+    ({"file": b"%PDF-1.4 soup"}, {"file": b"%PDF-1.4 fish"}),
+    ({"ip": IPv4Address("10.0.0.1")}, {"ip": IPv4Address("10.0.0.2")}),
     ({f"f{n}": 0 for n in range(60)}, {f"f{n}": n // 59 for n in range(60)}),
 ]  # fmt: skip
 

@@ -107,10 +107,10 @@ def test_two_spiders_of_one_store_with_different_fields(crawl, a):
     def day(**more: Any) -> list[str]:
         return fill(a, {f"/n/{n}": {"title": f"News {n}", "body": article(n), **more} for n in range(3)})
 
-    kept = []
-    for spider, more in 2 * [("EventSpider", {}), ("OtherEventSpider", {"author": "Ann", "words": 150})]:
+    other, kept = ("OtherEventSpider", {"author": "Ann", "words": 150}), []
+    for spider, more in [("EventSpider", {"price": price}) if price else other for price in (5.5, 0, 6.5, 0, 5.5)]:
         kept.append(len(crawl(spider, DROP, urls=day(**more), own="url").items))
-    assert kept == [3, 3, 0, 0]
+    assert kept == [3, 3, 3, 0, 3]
 
 
 def test_a_fact_that_changes_at_a_url_gives_a_new_item(crawl, a):
@@ -204,6 +204,30 @@ def test_an_item_of_a_list_that_changes_back_is_given_again(crawl, a, row, other
         assert given == [each for n, each in enumerate(listed) if not day or n != 1]
     again = crawl("EventSpider", DROP, urls=fill(a, {"/list": listed}))
     assert (again.items, again.count("changed"), again.count("revisits")) == ([], 0, 3)
+
+
+LAMP = {"title": "Lamp", "description": TEXT}
+DETAIL, OFFER = {"url": "/lamp", **LAMP}, {"url": "/lamp", "sku": "L-1", "offer": "new"}
+RED, BLUE = ({"title": f"Lamp {colour}", "colour": colour, "description": TEXT} for colour in ("red", "blue"))
+
+
+PROMO, PLAIN_OFFER = {"/api": [OFFER | {"promo": "three for two"}]}, {"/api": [OFFER]}
+DEAR, CHEAP = ({"/lamp": [DETAIL], "/api": [OFFER | {"price": price}]} for price in (9.5, 8.5))
+FAIR, FOUL = ({"/sky": [{"city": "Bath", "sky": sky}, {"city": "York", "sky": "rain"}]} for sky in ("sun", "rain"))
+FULL, CUT = ({"/list": [RED | {"price": price}, BLUE]} for price in (9.5, 8.5))
+
+
+@pytest.mark.parametrize(
+    ("days", "news"),
+    [
+        ((PROMO, PLAIN_OFFER, PROMO, PLAIN_OFFER), (1, 1, 1, 1)),
+        ((DEAR, CHEAP, DEAR, CHEAP), (2, 1, 1, 1)),  # the API names the URL of another page
+        ((FAIR, FOUL, FAIR, FOUL), (2, 1, 1, 1)),  # two items in one state
+        ((FULL, CUT, {"/list": FULL["/list"][:1]}), (2, 1, 1)),  # the list shrinks to one item
+    ],
+)
+def test_what_changes_back_in_a_list_or_an_api_is_given_again(crawl, a, days, news):
+    assert tuple(len(crawl("EventSpider", DROP, urls=fill(a, day)).items) for day in days) == news
 
 
 def test_an_item_that_only_was_not_listed_for_a_day_is_not_given_again(crawl, a):
