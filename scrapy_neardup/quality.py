@@ -58,12 +58,6 @@ class Score(NamedTuple):
     wrong: int
     missed: int
 
-    @classmethod
-    def of(cls, right: int, wrong: int, missed: int) -> Score:
-        """Return the score for the numbers of right, wrong and missed pairs."""
-        precision, recall = _share(right, right + wrong), _share(right, right + missed)
-        return cls(precision, recall, _share(2 * right, 2 * right + wrong + missed), right, wrong, missed)
-
 
 @dataclass(frozen=True)
 class LabelledSet:
@@ -103,7 +97,9 @@ class LabelledSet:
         right = sum(found[label][0] for label in found if label in mode.right)
         missed = sum(found[label][1] for label in found if label in mode.right) - right
         ignored = sum(found[label][0] for label in found if label in mode.ignored)
-        return Score.of(right, joined - ignored - right, missed)
+        wrong = joined - ignored - right
+        precision, recall = _share(right, right + wrong), _share(right, right + missed)
+        return Score(precision, recall, _share(2 * right, 2 * right + wrong + missed), right, wrong, missed)
 
     def found(self, clusters: Sequence[Cluster]) -> dict[str, tuple[int, int]]:
         """Return two numbers for each label: its pairs that lie within one predicted cluster, and all its pairs."""

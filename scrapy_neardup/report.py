@@ -73,7 +73,9 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
     visits, kinds = _Visits(store, run), kinds_of(run)
     for visit in visits.changed:
         if before := former(visit):
-            yield _changed(store, visit, before.target or 0)
+            document, earlier = store.document(visit.target or 0), store.document(before.target or 0)
+            found = compare(document.sketch, earlier.sketch).resemblance if document and earlier else None
+            yield Change("changed", visit.url, resemblance=found and round(found, 4))
         elif visit.target in visits.own and store.session.run_at(visit.target or 0) == run.id and not visit.is_copy:
             yield Change("new", visit.url)
     if "moved" in kinds:
@@ -81,20 +83,8 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
     for item in visits.new_items:
         yield Change("new", item.name)
     if "gone" in kinds:
-        yield from visits.gone(_previous(store, run))
-
-
-def _previous(store: Store, run: Run) -> float:
-    """Return the start of the last full crawl of the same spider before a run; infinity if there is none."""
-    full = [each.started for each in store.runs() if each.writer == run.writer and "gone" in kinds_of(each)]
-    return max((started for started in full if started < run.started), default=float("inf"))
-
-
-def _changed(store: Store, visit: Visit, before: int) -> Change:
-    """Return the change of a URL that returned the document with the id `before` at its previous visit."""
-    document, earlier = store.document(visit.target or 0), store.document(before)
-    found = compare(document.sketch, earlier.sketch).resemblance if document and earlier else None
-    return Change("changed", visit.url, resemblance=found and round(found, 4))
+        full = [each.started for each in store.runs() if each.writer == run.writer and "gone" in kinds_of(each)]
+        yield from visits.gone(max((started for started in full if started < run.started), default=float("inf")))
 
 
 def counted(changes: Iterable[Change], kinds: Iterable[str]) -> dict[str, int]:
@@ -192,7 +182,7 @@ class _Visits:
                     yield Change("moved", visit.url, last.url)
 
     def gone(self, since: float) -> Iterator[Change]:
-        """Yield the documents that were last seen between the time `since` and the start of the run."""
+        """Yield the documents last seen between the previous full crawl, which began at `since`, and this run."""
         for id, last in self.earlier.items():
             if last.seen >= since and id not in self.delivered:
                 yield Change("gone", last.url)

@@ -46,10 +46,6 @@ class Signature(Decoded):
         """Return whether two documents have equal titles, sketches and facts, as when two processes hold one page."""
         return self.title == other.title and self.says_the_same(other)
 
-    def shrink(self) -> None:
-        """Forget the decoded values, which take more memory than the record."""
-        vars(self).clear()
-
     @property
     def can_be_repeated(self) -> bool:
         """True if the document has text, or facts and a URL."""

@@ -163,7 +163,7 @@ class Decoded:
     def fingerprints(self) -> dict[str, tuple[int, ...]]:
         """The fingerprints by detector. A detector that abstained has () or, like `simhash`, is missing."""
         head = self.head
-        made = {name: tuple(_value(name, key) for key in keys) for name, keys in self.keys.items()}
+        made = {name: tuple(key * _INVERSE & _ALL ^ salt(name) for key in keys) for name, keys in self.keys.items()}
         kept = {EXACT: made[EXACT], IMATCH: head.digests, SIMHASH: head.has_simhash, SHINGLE: head.bands}
         found = {name: made.get(name, (head.simhash,)) for name, is_kept in kept.items() if is_kept}
         return found | dict(self._own())
@@ -281,10 +281,6 @@ def keys_of(name: str, fingerprints: Sequence[int]) -> list[int]:
     """Return the keys of the fingerprints of the detector `name`."""
     mixed = salt(name)
     return [(value ^ mixed) * _MULTIPLIER & _ALL for value in fingerprints]
-
-
-def _value(name: str, key: int) -> int:
-    return key * _INVERSE & _ALL ^ salt(name)
 
 
 # Sketches are compared in place of texts: the probability of equal minima in a bin is the resemblance of the texts

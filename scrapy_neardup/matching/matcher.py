@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import mmh3
-
 from ..document import Document
 from ..facts import agree, agree_in, differing, name_of, names_in, strong, telling
-from ..fingerprints.hashes import hamming
+from ..fingerprints.hashes import hamming, hash_bytes
 from ..fingerprints.record import Sketch, containment, missing_figures, resemblance
 from ..hosts import Finding, outcome_of
 from ..settings import Config
@@ -468,9 +466,8 @@ class Matcher:
         found, is_apart = compare(signature.sketch, held.sketch), self.reviews.differ(signature.url, held.url)
         repeats = _same_text(signature, held) or self.rule.accepts(found, repeated=held.copy_count > 0)
         outcome = outcome_of(duplicate=repeats and not is_apart, containment=found.containment, tokens=found.tokens)
-        content = int(mmh3.hash64(held.sketch.codes, signed=False)[0])
         first = site(held.url or "") if link.is_copy else ""
-        return Finding(outcome, content, first) if outcome is not None else None
+        return Finding(outcome, hash_bytes(held.sketch.codes), first) if outcome is not None else None
 
     def last(self, url: str | None) -> Signature | None:
         """Return the document that a URL returned last; None if the URL is unknown or returned a copy."""

@@ -231,7 +231,7 @@ class Store:
         """Commit a pending document, together with the visit of its own URL, if any."""
         if entry := self.pending.pop(signature, None):
             self.urls.record(visit, self._sampled(signature, entry))
-            signature.shrink()
+            vars(signature).clear()  # the decoded values, which take more memory than the record
             self._note(visit)
 
     def _sampled(self, signature: Signature, entry: Entry) -> Entry:
