@@ -235,10 +235,8 @@ class Finding(NamedTuple):
     """The result of comparing a fetched document with the document held at another URL."""
 
     outcome: Outcome
-    content: int
-    """An id of the held document, below 2 ** 64 and equal in every process."""
-    first: str = ""
-    """The host that gave the held document first; "" for the host of the other URL."""
+    content: int  # an id of the held document, below 2 ** 64 and equal in every process
+    first: str = ""  # the host that gave the held document first; "" for the host of the other URL
 
 
 class Counterpart(NamedTuple):

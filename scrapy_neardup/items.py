@@ -68,22 +68,14 @@ class Fetch(NamedTuple):
     urls: tuple[str, ...] = ()
     """The URL that answered, then the URLs that redirected to it, last redirect first. Empty if these URLs alone do not
     describe the request."""
-    loose: frozenset[str] = frozenset()
-    """The URLs that may return other content at the next fetch."""
-    tree: Tree | None = None
-    """The parsed response, if it is HTML."""
-    claimed: tuple[str, ...] = ()
-    """The canonical URLs that the response names."""
-    place: str = ""
-    """The URL that answered, whatever the request was."""
-    gives_one: bool = False
-    """True if the response gave exactly one item."""
-    clock: Clock = Clock()
-    """The start of the run and the present."""
-    body: bytes = b""
-    """The content of the response."""
-    encoding: str | None = None
-    """The encoding of the response; None if it is not text."""
+    loose: frozenset[str] = frozenset()  # the URLs that may return other content at the next fetch
+    tree: Tree | None = None  # the parsed response, if it is HTML
+    claimed: tuple[str, ...] = ()  # the canonical URLs that the response names
+    place: str = ""  # the URL that answered, whatever the request was
+    gives_one: bool = False  # true if the response gave exactly one item
+    clock: Clock = Clock()  # the start of the run and the present
+    body: bytes = b""  # the content of the response
+    encoding: str | None = None  # the encoding of the response; None if it is not text
 
     def decoded(self, data: bytes) -> str:
         """Decode bytes of an item. The body has the encoding of the response; that of other bytes is detected."""

@@ -56,12 +56,9 @@ class Alternative(NamedTuple):
     """Another URL with the content of a dead URL."""
 
     url: str
-    link: Visit | None
-    """The state of the URL; None if it was never fetched."""
-    known_by: str
-    """`original`, `copy`, `rule`, or `setting` for NEARDUP_MIRROR_HOSTS."""
-    confidence: float | None = None
-    """The confidence of the rule; None without a learned rule."""
+    link: Visit | None  # the state of the URL; None if it was never fetched
+    known_by: str  # `original`, `copy`, `rule`, or `setting` for NEARDUP_MIRROR_HOSTS
+    confidence: float | None = None  # the confidence of the rule; None without a learned rule
 
 
 class Deliveries:

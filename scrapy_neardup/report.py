@@ -103,8 +103,7 @@ class _Item(NamedTuple):
 
     id: int
     name: str
-    seen: float
-    """The time of the item's last delivery before the run."""
+    seen: float  # the time of the item's last delivery before the run
 
 
 class _Visits:

@@ -60,15 +60,12 @@ class Signature(Decoded):
 class Evidence(NamedTuple):
     """The measurements of a pair of documents."""
 
-    detector: str
-    """The first detector that proposed the earlier document."""
-    hamming: int | None
-    """The Hamming distance between the SimHashes; None if a document has none."""
+    detector: str  # the first detector that proposed the earlier document
+    hamming: int | None  # the Hamming distance between the SimHashes; None if a document has none
     resemblance: float
     containment: float
     length_ratio: float
-    kind: str | None = None
-    """The kind of a copied page, see `verdict.page_kind`; None if a layout is unknown."""
+    kind: str | None = None  # the kind of a copied page, see `verdict.page_kind`; None if a layout is unknown
 
 
 @dataclass(eq=False, slots=True)

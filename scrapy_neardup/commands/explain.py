@@ -246,8 +246,7 @@ def _beginning(text: str) -> list[str]:
 class Point(NamedTuple):
     """One check in the comparison of two documents."""
 
-    text: str
-    """The measure and its threshold: "resemblance 0.76, needed 0.43"."""
+    text: str  # the measure and its threshold: "resemblance 0.76, needed 0.43"
     is_met: bool
 
 

@@ -53,14 +53,11 @@ class Sketch(NamedTuple):
     """Counts and samples of the tokens of a document, about 570 bytes."""
 
     tokens: int
-    shingles: int
-    """The number of distinct shingles."""
-    figures: int
-    """The number of distinct figures."""
+    shingles: int  # distinct shingles
+    figures: int  # distinct figures
     codes: bytes
     """One byte for each of 512 bins, computed from the smallest shingle hash in the bin; 0 for an empty bin."""
-    figure_sample: bytes
-    """The 16 smallest hashes of distinct figures, ascending, 16 bits for each hash."""
+    figure_sample: bytes  # the 16 smallest hashes of distinct figures, ascending, 16 bits for each hash
 
 
 class Source(NamedTuple):
@@ -68,8 +65,7 @@ class Source(NamedTuple):
 
     text: bytes
     """The tokens in UTF-8, one on each line. The compiled part also takes what `tokens.spaced` returns."""
-    home: bytes = b""
-    """The host; b"" if it is unknown."""
+    home: bytes = b""  # the host; b"" if it is unknown
     facts: bytes = b""
     layout: int = 0
 
@@ -80,22 +76,17 @@ class Wanted(NamedTuple):
     exact: bool = False
     simhash: bool = False
     shingle: bool = False
-    digests: int = 0
-    """The number of I-Match digests; 0 for none."""
-    terms: Terms | None = None
-    """The terms of the I-Match lexicon."""
+    digests: int = 0  # the number of I-Match digests; 0 for none
+    terms: Terms | None = None  # the terms of the I-Match lexicon
 
 
 class Head(NamedTuple):
     """The beginning of a record. See the module for `digests`, `bands`, `facts` and `own`."""
 
     tokens: int
-    shingles: int
-    """The number of distinct shingles."""
-    figures: int
-    """The number of distinct figures."""
-    sampled: int
-    """The number of figures in `sample`."""
+    shingles: int  # distinct shingles
+    figures: int  # distinct figures
+    sampled: int  # figures in `sample`
     has_simhash: int
     digests: int
     bands: int
@@ -103,8 +94,7 @@ class Head(NamedTuple):
     own: int
     digest: int
     """The key of the text for the detector `exact`; 0 if there is none. Equal texts have equal keys."""
-    identity: int
-    """The key of the host, the facts and the text together; 0 without facts or host."""
+    identity: int  # the key of the host, the facts and the text together; 0 without facts or host
     simhash: int
     layout: int
     sample: bytes
@@ -289,14 +279,10 @@ def keys_of(name: str, fingerprints: Sequence[int]) -> list[int]:
 class Overlap(NamedTuple):
     """The result of comparing the codes of two sketches, as numbers of bins."""
 
-    first: int
-    """The number of bins that have a code in the first sketch."""
-    any: int
-    """The number of bins that have a code in at least one sketch."""
-    both: int
-    """The number of bins that have a code in both sketches."""
-    equal: int
-    """The number of bins that have equal codes in both sketches."""
+    first: int  # bins that have a code in the first sketch
+    any: int  # bins that have a code in at least one sketch
+    both: int  # bins that have a code in both sketches
+    equal: int  # bins that have equal codes in both sketches
 
     @property
     def shared(self) -> float:

@@ -32,8 +32,7 @@ class Reviews:
         """Read the folder of judgements, if it exists. Raise ConfigError for an invalid row."""
         self._config = config
         self._folder = reviews_folder(config)
-        self._ids: dict[str, Any] = {}
-        """The ids of the documents in the folder, by canonical URL."""
+        self._ids: dict[str, Any] = {}  # the ids of the documents in the folder, by canonical URL
         self._labels: dict[frozenset[str], str] = {}
         try:
             if self._folder:

@@ -212,8 +212,7 @@ class FileLevel(Level):
     """A level that is mapped from a file."""
 
     path: Path
-    words: Integers
-    """The content of the file."""
+    words: Integers  # the content of the file
 
     def is_intact(self) -> bool:
         """Return whether the arrays have the checksum of the file."""

@@ -42,8 +42,7 @@ class Survey:
     """The counts and findings of a verified store, and the codes and ids of the current namespace to compare."""
 
     def __init__(self) -> None:
-        self.read = Counter(rows=0, documents=0, visits=0, runs=0)
-        """The number of rows by kind."""
+        self.read = Counter(rows=0, documents=0, visits=0, runs=0)  # the number of rows by kind
         self._found: dict[tuple[str, str, bool], tuple[int, object]] = {}
         self.begin("")
 

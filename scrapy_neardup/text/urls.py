@@ -152,10 +152,8 @@ _LONGEST = 7  # characters at the end of a path where an ending may begin
 class Place(NamedTuple):
     """The place of a page on its host, under the prefix of a shape. Corresponding URLs have equal places."""
 
-    path: int
-    """The hash of the common path and query."""
-    branch: int
-    """The hash of the first directory under the prefix; equal for all pages without a directory."""
+    path: int  # the hash of the common path and query
+    branch: int  # the hash of the first directory under the prefix; equal for all pages without a directory
 
 
 class Shape(NamedTuple):
