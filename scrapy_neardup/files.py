@@ -75,7 +75,6 @@ def has_ending(path: str, endings: Sequence[str]) -> bool:
 
 
 def is_gzipped(path: str) -> bool:
-    """Return whether a file name ends in .gz."""
     return path.lower().endswith(".gz")
 
 

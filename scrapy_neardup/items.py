@@ -127,7 +127,6 @@ class Record:
     # The document
 
     def pages(self) -> list[str]:
-        """Return the texts that are HTML."""
         return [text for texts in self.texts.values() for text in texts if looks_like_html(text)]
 
     def document(self, pages: Mapping[str, PageText] | None = None) -> Document | None:

@@ -88,7 +88,6 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
 
 
 def counted(changes: Iterable[Change], kinds: Iterable[str]) -> dict[str, int]:
-    """Return the number of changes of each kind in `kinds`."""
     counts = Counter(change.kind for change in changes)
     return {kind: counts[kind] for kind in kinds}
 

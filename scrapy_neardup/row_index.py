@@ -148,7 +148,6 @@ class Level:
         return find(self.entries, self.simhashes, questions, nearest)
 
     def count(self, key: int) -> int:
-        """Return the number of rows that have a key."""
         low = _posting(key)
         ends = np.searchsorted(self.entries, np.array([low, low + MOST], np.uint64))
         return int(ends[1] - ends[0])

@@ -39,7 +39,6 @@ class Signature(Decoded):
         return home(self.url or "")
 
     def says_the_same(self, other: Signature) -> bool:
-        """Return whether two documents have equal sketches and facts."""
         return (self.sketch, self.facts) == (other.sketch, other.facts)
 
     def is_twin_of(self, other: Signature) -> bool:
@@ -48,12 +47,10 @@ class Signature(Decoded):
 
     @property
     def can_be_repeated(self) -> bool:
-        """True if the document has text, or facts and a URL."""
         return self.head.tokens > 0 or bool(self.head.facts and self.url)
 
     @property
     def copy_count(self) -> int:
-        """The number of known copies."""
         return self.count(self.id) if self.count else 0
 
 

@@ -111,7 +111,6 @@ def _said(dedup: Deduplicator, link: Visit) -> str:
 
 
 def _explain_items(url: str, items: list[Signature]) -> dict[str, Any]:
-    """Explain a page that gave several items, of which `items` are held."""
     return {
         "url": url,
         "status": "fetched each time: it gave several items",

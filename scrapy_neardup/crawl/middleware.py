@@ -494,5 +494,4 @@ class MirrorMiddleware(Component):
         self._failed[canonical_url(url)] = True
 
     def _is_gone(self, url: str) -> bool:
-        """Return whether a URL or its host failed in this crawl."""
         return canonical_url(url) in self._failed or host(url) in self._failed

@@ -36,7 +36,6 @@ def hash_text(text: str) -> int:
 
 
 def hash_bytes(data: bytes) -> int:
-    """Hash bytes to an unsigned 64-bit integer."""
     return int(mmh3.hash64(data, signed=False)[0])
 
 

@@ -173,7 +173,6 @@ class SqliteBackend(MemoryBackend):
         return rows
 
     def _read(self, query: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        """Return the answer to a query. Raise StoreError if the file can't be read."""
         try:
             return self._db.execute(query, arguments).fetchall()
         except database.ERRORS as error:

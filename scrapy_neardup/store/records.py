@@ -142,7 +142,6 @@ def visit_key(place: str) -> int:
 
 
 def kind_of(key: Key) -> str:
-    """Return the kind of a row, given its key."""
     if isinstance(key, int):
         return DOCUMENT if key >= 0 else VISIT
     return str(key).partition("/")[0]  # in a damaged file it may be anything
@@ -273,7 +272,6 @@ def _checksum(key: Key, body: bytes | memoryview) -> bytes:
 
 
 def is_intact(key: Key, value: object) -> bool:
-    """Return whether the value of a row has the right checksum."""
     return isinstance(value, bytes) and value[:4] == _checksum(key, value[4:])
 
 

@@ -84,7 +84,6 @@ class Session:
         return self.runs[code].id if code in self.runs else f"{code:08x}"
 
     def is_own(self, id: int) -> bool:
-        """Return whether the row with this id is of the run of this process."""
         return records.code_of(id) == self._code
 
     def is_of_writer(self, id: int) -> bool:

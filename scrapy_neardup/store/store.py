@@ -353,7 +353,6 @@ class Store:
         return forget(self, what, only_counts=only_counts)
 
     def runs(self) -> list[Run]:
-        """Return the records of all runs, oldest first."""
         return sorted(self.session.runs.values(), key=lambda run: run.started)
 
     def is_alive(self, run: str) -> bool:
@@ -374,7 +373,6 @@ class Store:
     # The store as a whole
 
     def describe(self) -> dict[str, object]:
-        """Return the name, the sizes and the counts of the store."""
         counts = {"urls": self.backend.size(VISIT), "runs": len(self.session.runs)}
         return {"store": self.backend.name, **self.backend.describe(), **counts}
 

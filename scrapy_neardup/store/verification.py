@@ -58,7 +58,6 @@ class Survey:
 
     @property
     def whole(self) -> bool:
-        """True if there are no findings, or only harmless ones."""
         return all(harmless for *_, harmless in self._found)
 
     def begin(self, namespace: str) -> None:

@@ -223,7 +223,6 @@ class Visits:
     # Forgetting
 
     def unlink(self, url: str) -> None:
-        """Forget the visit of a URL."""
         if visit := self.resolve(url):
             self._delete({records.visit_key(url): visit})
 

@@ -168,7 +168,6 @@ class Shape(NamedTuple):
     """The endings of the paths, such as `(".html", ".htm")` or `("", "/")`; empty if both are equal."""
 
     def flip(self) -> Shape:
-        """Return the shape with the hosts in the other order."""
         return Shape(self.prefixes[::-1], self.endings[::-1])
 
 
