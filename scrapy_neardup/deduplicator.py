@@ -165,10 +165,8 @@ class Deduplicator:
         """Rules on hosts that came into force or were dropped since the last call of `take_changes`."""
         self._learns_hosts = config.learn_hosts
         self._clock = clock
-        self.pending: dict[Signature, Claim] = {}
-        """The claims of the documents that are pending in this process."""
-        self._signed: dict[Document, Signature] = {}
-        """Signatures of prefetched documents."""
+        self.pending: dict[Signature, Claim] = {}  # of the documents that are pending in this process
+        self._signed: dict[Document, Signature] = {}  # signatures of prefetched documents
         self._given: dict[str, Given] = {}  # by the URL of the page
         self._closed = False
 

@@ -64,8 +64,7 @@ class Tally(NamedTuple):
     same: int
     near: int
     different: int
-    claimed: int = 0
-    """The number of trials in `same` that a canonical URL confirms. These trials count twice."""
+    claimed: int = 0  # the trials in `same` that a canonical URL confirms; they count twice
 
 
 NOBODY = 2
@@ -80,27 +79,20 @@ class Trial(NamedTuple):
     sites: tuple[str, str]
     prefixes: tuple[str, str]
     endings: tuple[str, str]
-    path: int
-    """The hash of the path."""
+    path: int  # the hash of the path
     outcome: int
-    content: int
-    """An id of the held document. A document that is at several paths counts once."""
+    content: int  # the id of the held document; one that is at several paths counts once
     branch: int
-    holder: int
-    """The host that had the document first: 0 or 1, or NOBODY for a third host."""
-    seen: float
-    """Seconds since the epoch."""
-    claimed: bool = False
-    """True if the page named the URL of the held document as its canonical URL."""
+    holder: int  # the host that had the document first: 0 or 1, or NOBODY for a third host
+    seen: float  # seconds since the epoch
+    claimed: bool = False  # true if the page named the URL of the held document as its canonical URL
 
 
 class There(NamedTuple):
     """The counterpart of a URL on the other host of a relation."""
 
-    side: int
-    """The position of the other host in the relation: 0 or 1."""
-    url: str
-    """The canonical form, for lookups. Do not request it."""
+    side: int  # the position of the other host in the relation: 0 or 1
+    url: str  # the canonical form, for lookups; do not request it
     place: Place
 
 
@@ -110,12 +102,10 @@ class Relation:
 
     sites: tuple[str, str]
     shape: Shape
-    trials: dict[int, Trial] = field(default_factory=dict)
-    """Trials by the hash of the path, in the order of their last visits."""
+    trials: dict[int, Trial] = field(default_factory=dict)  # by the hash of the path, the last visited last
     tally: Tally = field(default_factory=lambda: Tally(0, 0, 0))
     confidence: float = 0.0
-    confirmed: float = -math.inf
-    """The time of the last trial with equal content, in seconds since the epoch."""
+    confirmed: float = -math.inf  # the time of the last trial with equal content
     in_force: bool = False
     _branches: Counter[int] = field(default_factory=Counter)
 

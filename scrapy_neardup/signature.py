@@ -18,20 +18,14 @@ class Signature(Decoded):
     """A document as it is stored. Parts of `record` are decoded on access."""
 
     url: str | None
-    record: bytes
-    """See `fingerprints/record.py`."""
-    first_seen: float
-    """Seconds since the epoch."""
-    title: str = ""
-    """At most `TITLE` characters."""
-    label: str = ""
-    """Words that name the item among others of its page; "" if it is alone there."""
-    id: int = 0
-    """The key of the row, made of a code of the run and a number in the run; 0 until a store holds the document."""
+    record: bytes  # see `fingerprints/record.py`
+    first_seen: float  # seconds since the epoch
+    title: str = ""  # at most `TITLE` characters
+    label: str = ""  # words that name the item among others of its page; "" if it is alone there
+    id: int = 0  # the key of the row (see `store/records.py`); 0 until a store holds the document
     count: Callable[[int], int] | None = None
     """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
-    sample: bool = False
-    """True if the document is in the store's sample of the pages of its host. Set by the store."""
+    sample: bool = False  # true if the document is in the store's sample of its host; set by the store
 
     @cached_property
     def home(self) -> str:
@@ -69,24 +63,18 @@ class Evidence(NamedTuple):
 class Visit:
     """The outcome of the last fetch of a URL, or a note under another name (see `store/visits.py`)."""
 
-    url: str
-    """The URL as it was requested; "" for a visit with a name."""
+    url: str  # as it was requested; "" for a visit with a name
     signature: Signature | None
     """The document that the URL returned; None if the URL returned several, or content that is not held."""
-    is_copy: bool
-    """True if the URL repeats a document that another URL returned."""
-    seen: float
-    """Seconds since the epoch."""
-    size: int = 0
-    """Bytes of the response; 0 if unknown."""
-    evidence: Evidence | None = None
-    """The evidence on a copy."""
+    is_copy: bool  # true if the URL repeats a document that another URL returned
+    seen: float  # seconds since the epoch
+    size: int = 0  # bytes of the response; 0 if unknown
+    evidence: Evidence | None = None  # on a copy
     firm: bool = True
     """False if the URL may return other content at the next fetch. Then it is never skipped for this document."""
     name: str = ""
     """The name by which the visit is found, if that is no URL; it begins with a kind such as `item`."""
-    target: int | None = None
-    """The id of the document; set by the store."""
+    target: int | None = None  # the id of the document; set by the store
     at: int = 0
     """An id made of the code and a number of the run that first saw this state; set by the store."""
     before: Visit | None = None

@@ -122,16 +122,12 @@ def _tree(response: Response) -> Tree | None:
 class ItemInHand:
     """An item on its way through the pipelines."""
 
-    page: Page | None
-    """The page that gave the item; None if it is unknown."""
+    page: Page | None  # the page that gave the item; None if it is unknown
     outer: ItemInHand | None
     """The item that a pipeline was processing when it sent this item through the pipelines; None for most items."""
-    lost: deque[Claim]
-    """The claims of items that ended without an outcome. `lose` adds to them."""
-    claim: Claim | None = None
-    """The claim that is to be settled; None if there is none."""
-    late: Document | None = None
-    """The document that is to be claimed later, if the store did not answer."""
+    lost: deque[Claim]  # the claims of items that ended without an outcome; `lose` adds to them
+    claim: Claim | None = None  # the claim that is to be settled
+    late: Document | None = None  # what is to be claimed later, if the store did not answer
     is_judged: bool = False
     has_ended: bool = False
 

@@ -123,8 +123,7 @@ class Terms:
     """The terms of a lexicon as hashes."""
 
     def __init__(self, hashes: Hashes) -> None:
-        self.hashes = distinct(hashes)
-        """The hashes, ascending."""
+        self.hashes = distinct(hashes)  # ascending
         buckets = np.arange((1 << _FIRST) + 1, dtype=np.uint64)
         starts = self.hashes.searchsorted(buckets[:-1] << np.uint64(64 - _FIRST))
         self.starts = np.append(starts, len(self.hashes)).astype(np.uint32)

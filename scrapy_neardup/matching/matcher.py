@@ -45,12 +45,9 @@ class Comparison(NamedTuple):
     containment: float
     length_ratio: float
     """The tokens of the longer text, divided by those of the shorter. Peng et al., section 3.2, step 3."""
-    tokens: int
-    """Tokens of the shorter text."""
-    figures: int
-    """The number of figures in the document that has fewer of them; 0 if one document has none."""
-    missing_figures: float
-    """The number of `figures` that the other document lacks."""
+    tokens: int  # tokens of the shorter text
+    figures: int  # figures of the document that has fewer of them; 0 if one has none
+    missing_figures: float  # the number of `figures` that the other document lacks
 
 
 def compare(a: Sketch, b: Sketch) -> Comparison:
@@ -185,8 +182,7 @@ class Matcher:
         self.rule = Rule.from_config(config)
         self.reviews = reviews
         self.preference = Preference(config.preferred_hosts)
-        self.compared = 0
-        """The number of compared candidates so far."""
+        self.compared = 0  # the number of compared candidates so far
         self._store = store
         self._scope = _SCOPES[config.scope]
         self.apart: Apart | None = None

@@ -44,10 +44,8 @@ class Row(NamedTuple):
     """A row read from the store."""
 
     key: Key
-    value: bytes | Record
-    """The encoded record (see `records.dump`), or the record itself if the row is not yet written."""
-    is_pending: bool = False
-    """True if the row is a document that is pending in another process or crawl."""
+    value: bytes | Record  # as `records.dump` encodes it, or the record itself if it is not yet written
+    is_pending: bool = False  # true for a document that is pending in another process or crawl
 
 
 class Entry(NamedTuple):
@@ -68,14 +66,10 @@ class Found:
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
     """The rows of each key. A few of them may belong to another key, so check their records."""
-    near: list[Row] = field(default_factory=list)
-    """The rows with a near SimHash."""
-    is_held: bool = False
-    """True if the back end now holds the entry that was passed with the lookup."""
-    seen: bytes = b""
-    """A token by which `hold` detects rows that were added after the lookup."""
-    ahead: list[Row] = field(default_factory=list)
-    """The rows whose keys were passed with the lookup."""
+    near: list[Row] = field(default_factory=list)  # with a near SimHash
+    is_held: bool = False  # true if the back end now holds the entry that was passed with the lookup
+    seen: bytes = b""  # a token by which `hold` detects rows that were added after the lookup
+    ahead: list[Row] = field(default_factory=list)  # those whose keys were passed with the lookup
 
 
 class Backend(Protocol):

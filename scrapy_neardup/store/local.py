@@ -42,8 +42,7 @@ class MemoryBackend(Backend):
         self.index = RowIndex()
         self._rows: dict[Key, Record | None] = {}
         """Records by key. None stands for a deleted row that may still be in the file of a derived back end."""
-        self._pending: dict[Key, int] = {}
-        """The number of index keys of each pending document, by its key."""
+        self._pending: dict[Key, int] = {}  # the number of index keys of each pending document
         self._written = 0
 
     def get(self, keys: Iterable[Key]) -> list[Row]:

@@ -82,20 +82,15 @@ class Run:
     """
 
     id: str
-    started: float
-    """The time of the first opening."""
-    closed: float | None = None
-    """The time of the end. None for an open or dead run."""
+    started: float  # the time of the first opening
+    closed: float | None = None  # the time of the end; None for an open or dead run
     sealed: int = 0
     """The highest row number when the run was last closed. Rows up to it are kept if the resumed run dies."""
-    paused: float = 0.0
-    """The time of the last clean end; 0 if there was none."""
-    forgotten: tuple[tuple[int, int], ...] = ()
-    """Ranges of forgotten rows, as first and last number."""
+    paused: float = 0.0  # the time of the last clean end; 0 if there was none
+    forgotten: tuple[tuple[int, int], ...] = ()  # ranges of forgotten rows, as first and last number
     stats: Mapping[str, int] = field(default_factory=dict)
     """Scrapy's stats of the run, without their prefix. For a resumed run, the sums over all openings."""
-    writer: str = ""
-    """The spider or command that last opened the run; "" for another program."""
+    writer: str = ""  # the spider or command that last opened the run; "" for another program
     fields: list[str] = field(default_factory=list)
     """The names of fields with facts, of which documents have only hashes."""
 

@@ -34,17 +34,13 @@ class Session:
     """The runs of a store, including the run of this process if it writes."""
 
     def __init__(self, backend: Backend, schemes: Mapping[str, str]) -> None:
-        self.run = ""
-        """The id of the run of this process; "" if the store is open read-only."""
-        self.runs: dict[int, Run] = {}
-        """The records of all known runs by code."""
+        self.run = ""  # the id of the run of this process; "" if the store is open read-only
+        self.runs: dict[int, Run] = {}  # the records of all known runs by code
         self._open: dict[str, None] = {}  # the ids of the open runs; each commit asks for them
-        self.made: dict[str, Any] = {}
-        """The record of the store: its format, and the schemes of all detectors so far."""
+        self.made: dict[str, Any] = {}  # the record of the store: its format, and all schemes so far
         self.erasures = 0
         """The number of times that rows of a run were forgotten since the store was opened, as far as known."""
-        self.sealed = 0
-        """The highest row number of the run when this process opened it."""
+        self.sealed = 0  # the highest row number of the run when this process opened it
         self._backend = backend
         self._schemes = schemes
         self._code, self._last = records.code(""), 0
