@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 
 from scrapy.settings import BaseSettings
 from tqdm import tqdm
@@ -161,7 +162,8 @@ def run_export(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = with_store(opts, settings)
     check_apart(the_store=config.store, the_output=opts.output, the_result="-" if opts.json else None)
     kinds = Counter[str]()
-    with writing(opts.output, JsonLines.endings) as file, export_rows(str(config.store), config.namespace) as rows:
+    exported = export_rows(str(config.store), config.namespace)
+    with writing(opts.output, JsonLines.endings) as file, closing(exported) as rows:
         head = next(rows)
         file.write(_line(head))
         for row in tqdm(rows, unit=" rows", total=head["documents"] + head["urls"], disable=None, leave=False):
