@@ -241,9 +241,6 @@ def discard() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-# Signals
-
-
 @contextmanager
 def ending_on_signals() -> Iterator[None]:
     """Raise SystemExit in this block when one of `SIGNALS` arrives, so that no file is left half written.

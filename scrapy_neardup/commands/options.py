@@ -71,9 +71,6 @@ def check_apart(**files: str | list[str] | None) -> None:
                 raise FileError(f"{name}: can't be both {before.replace('_', ' ')} and {what.replace('_', ' ')}")
 
 
-# The store
-
-
 def add_store(parser: argparse.ArgumentParser, default: str = "NEARDUP_STORE of the project") -> None:
     parser.add_argument("--store", type=_address, metavar="S", help=f"a path, or redis://… (default: {default})")
 
@@ -128,9 +125,6 @@ def documents_of(feeds: Sequence[str], config: Config) -> Iterator[tuple[str, Do
             document = item_document(row.data, fields)
             if document and document.url:
                 yield canonical_url(document.url), document
-
-
-# Feeds
 
 
 def add_feeds(parser: argparse.ArgumentParser) -> None:

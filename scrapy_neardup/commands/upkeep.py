@@ -26,8 +26,6 @@ from ..text.urls import canonical_url
 from . import answer, shown
 from .options import check_apart, documents_of, duration, held, host_name, is_url, read_document, with_bar, with_store
 
-# Judge
-
 LABELS = {"same": SAME, "different": DIFFERENT}
 
 
@@ -78,8 +76,6 @@ def _page(page: str, feeds: list[str], store: Store, config: Config) -> Document
         raise StoreError(f"neither the store nor a feed knows {page}; allowed is a URL that a crawl has fetched")
     return Document(page, "")
 
-
-# Forget
 
 MUCH = 3  # the file is compacted if the forgotten documents, times this, are more than those left
 
@@ -140,9 +136,6 @@ def _forget(config: Config, what: Selection) -> Forgotten:
     except StoreError as error:
         raise StoreError(f"{_told(forgotten)} forgotten, but then {error}") from error
     return forgotten
-
-
-# Export and import
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:

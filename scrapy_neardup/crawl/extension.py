@@ -369,8 +369,6 @@ class NearDup:
             self.count("errors")
             logger.exception("%s failed on %s", type(component).__name__, what)
 
-    # Counting
-
     def count(self, name: Stat, by: int = 1) -> None:
         self.stats.inc_value(PREFIX + name, by)
 

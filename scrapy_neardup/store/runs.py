@@ -218,9 +218,6 @@ def end(store: Store, runs: list[Run], *, keeps: bool) -> None:
                 store.backend.release_run(run.id)
 
 
-# Forgetting
-
-
 def forget(store: Store, what: Selection, *, only_counts: bool) -> Forgotten:
     """Forget a selection, unless `only_counts`. Return the numbers of its documents and URLs.
 

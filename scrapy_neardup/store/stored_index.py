@@ -119,8 +119,6 @@ class StoredIndex(RowIndex):
     def _warn(self, why: str) -> None:
         logger.warning("Store %r: its index %s", self._path, why)
 
-    # Files
-
     def files(self) -> dict[Path, tuple[int, int]]:
         """Return the files, and the first and last row number that each covers by its name."""
         names = ((file, _NAME.fullmatch(file.name)) for file in self.folder.glob("*.idx"))

@@ -128,9 +128,6 @@ def verify(address: str) -> Survey:
     return survey
 
 
-# A file
-
-
 def _verify_file(address: str, survey: Survey) -> None:
     with closing(database.open_database(path := os.path.realpath(address), writes=False, check=False)) as db:
         db.text_factory = lambda text: text.decode("utf8", "replace")
@@ -184,9 +181,6 @@ def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[Key, Any
         except (sqlite3.Error, MemoryError) as error:
             yield "", error
         after += 1
-
-
-# A server
 
 
 def _verify_server(address: str, survey: Survey) -> None:
