@@ -28,10 +28,8 @@ from .signature import Signature
 
 # Labelled sets
 
-Pair: TypeAlias = frozenset[Any]
-"""The ids of two documents."""
-Cluster: TypeAlias = Sequence[Any]
-"""The ids of documents that repeat one another."""
+Pair: TypeAlias = frozenset[Any]  # the ids of two documents
+Cluster: TypeAlias = Sequence[Any]  # the ids of documents that repeat one another
 
 
 class Mode(NamedTuple):

@@ -171,8 +171,7 @@ NEAREST = 0.1  # matches count as nearest if their resemblance is less than this
 
 _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
-Proposed: TypeAlias = tuple[str, Signature]
-"""The name of a detector, and a document that it proposed."""
+Proposed: TypeAlias = tuple[str, Signature]  # the name of a detector, and a document that it proposed
 
 
 class Matcher:

@@ -41,8 +41,7 @@ from ..signature import Evidence, Signature, Visit
 from ..text.urls import canonical_url
 
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
-MADE = "meta/made"
-"""The key of the record of the store."""
+MADE = "meta/made"  # the key of the record of the store
 FORMAT = 17  # the version of the rows and their fields
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "stats", "writer", "fields"),
