@@ -92,13 +92,11 @@ class Record:
 
     def __init__(self, fields: Iterable[tuple[str, Any]], config: Config, fetch: Fetch | None) -> None:
         """Find the roles of the fields, given as names and values. `fetch` is None for a row of a feed."""
-        self.roles: dict[str, str] = {}
-        """The role of each field by its name."""
+        self.roles: dict[str, str] = {}  # the role of each field by its name
         self.texts: dict[str, list[str]] = {}
         self.title = ""
         self.facts: dict[str, Fact] = {}
-        self.url = ""
-        """The URL in the item's own URL field; "" without one."""
+        self.url = ""  # the own URL, if a field has it
         self._config = config
         self._fetch = fetch or Fetch()
         self._is_row = fetch is None

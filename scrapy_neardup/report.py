@@ -45,15 +45,10 @@ _LIMITED = ("requests/stopped", "store/unjudged")  # a run with one of these sta
 class Change(NamedTuple):
     """The change of one URL."""
 
-    kind: str
-    """`new`: a new URL with new content. `changed`: other content than at the previous visit. `moved`: known content
-    at a new URL, if it was no longer seen at an earlier URL. `gone`: content of the previous crawl that no URL has
-    now."""
+    kind: str  # one of `KINDS`; docs/how-to/incremental.md explains them
     url: str
-    former_url: str | None = None
-    """For moved content: its last URL before the run."""
-    resemblance: float | None = None
-    """For changed content: its resemblance to the previous content; None if that is no longer held."""
+    former_url: str | None = None  # for moved content: its last URL before the run
+    resemblance: float | None = None  # of changed content to the previous one; None if that is no longer held
 
 
 def last_crawl(store: Store, spider: str | None = None) -> Run | None:
@@ -111,18 +106,12 @@ class _Visits:
     def __init__(self, store: Store, run: Run) -> None:
         self.changed: list[Visit] = []
         """The visits of URLs that the run saw for the first time, or with another document than before."""
-        self.delivered: set[int] = set()
-        """The ids of the documents that any URL returned since the run began."""
-        self.kept: set[int] = set()
-        """The ids of the documents that a URL returned in the run, and at its previous visit too."""
-        self.earlier: dict[int, Visit] = {}
-        """The last visit of each document by this spider before the run, by the id of the document."""
-        self.own: set[int] = set()
-        """The ids of the documents that their own URL returned at its last visit."""
-        self.new_items: list[_Item] = []
-        """Items of pages with several items: those that the run added."""
-        self._items: list[_Item] = []
-        """Items of pages with several items: those that earlier runs of this spider added."""
+        self.delivered: set[int] = set()  # the ids of the documents that any URL returned since the run began
+        self.kept: set[int] = set()  # those of documents that a URL returned in the run, and at its previous visit too
+        self.earlier: dict[int, Visit] = {}  # the last visit of each document by this spider before the run
+        self.own: set[int] = set()  # the ids of the documents that their own URL returned at its last visit
+        self.new_items: list[_Item] = []  # of pages with several items: those that the run added
+        self._items: list[_Item] = []  # those that earlier runs of this spider added
         self._delivered_before: dict[int, float] = {}
         self._run, self._store = run, store
         self._writers = {each.id: each.writer for each in store.runs()}

@@ -24,13 +24,10 @@ class StoreError(Exception):
 class Selection(NamedTuple):
     """A selection of records to forget. Exactly one field is set."""
 
-    url: str | None = None
-    """Selects the visit of a URL and, unless it is a copy, its document with all visits."""
-    host: str | None = None
-    """Selects the URLs and documents of a host, with or without port, and the evidence that names this host."""
+    url: str | None = None  # the visit of a URL and, unless that is a copy, its document with all visits
+    host: str | None = None  # the URLs and documents of a host, with or without port, and evidence that names it
     run: str | None = None
-    before: float | None = None
-    """Selects the documents that were last seen before this time, in seconds since the epoch."""
+    before: float | None = None  # the documents last seen before this time, in seconds since the epoch
 
 
 class Forgotten(NamedTuple):
@@ -53,11 +50,9 @@ class Entry(NamedTuple):
 
     key: Key
     record: Record
-    keys: array[int] = array("Q")
-    """The 64-bit keys by which the index finds the row, with well-mixed bits."""
+    keys: array[int] = array("Q")  # the 64-bit keys by which the index finds the row, with well-mixed bits
     simhash: int | None = None
-    keeps_place: bool = False
-    """True if the row exists and keeps its postings. Then other processes do not read it as new."""
+    keeps_place: bool = False  # true if it exists and keeps its postings; then others do not read it as new
 
 
 @dataclass

@@ -141,8 +141,7 @@ class SqliteBackend(MemoryBackend):
         self._known = 0
         self._own: deque[tuple[int, int]] = deque()
         """Ranges of rows of this process that `_read_news` has not reached yet, as first and last number."""
-        self._waiting: dict[Key, bool] = {}
-        """The keys of the rows to write next, and whether each gets a new number, so that others read it as new."""
+        self._waiting: dict[Key, bool] = {}  # the rows to write next, and whether others are to read each as new
         self._writing: tuple[Future[int], Changes] | None = None
         self._locks: dict[str, BaseFileLock] = {}
         self.index = StoredIndex(self._db, self.name, self._table, self._lacks_number, writes=writes)

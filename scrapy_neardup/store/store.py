@@ -63,13 +63,10 @@ class Store:
         """Open the store. `run` is the id of a run to resume, "" to begin a new run, or None to open read-only."""
         self.hosts = Hosts()  # the evidence on mirrors from all runs
         self.counters = Counters()  # the facts of each host that are counters, from all runs
-        self.stats: dict[str, int] = {}
-        """Scrapy's stats of this run so far, without their prefix. They are stored when the run is closed."""
-        self.fields: set[str] = set()
-        """The names of fields with facts in this run so far. They are stored with the stats."""
+        self.stats: dict[str, int] = {}  # Scrapy's stats of this run so far, without prefix; stored at its end
+        self.fields: set[str] = set()  # the names of fields with facts in this run so far; stored with the stats
         self.run = ""  # the id of the run of this process; "" if the store is open read-only
-        self.pending: dict[Signature, Entry] = {}
-        """The pending documents of this process, each with its entry in the back end."""
+        self.pending: dict[Signature, Entry] = {}  # of this process, each with its entry in the back end
         self.lookup = Lookup(detectors)
         self.backend, self.is_remote = backend, backend.is_remote
         self.session = Session(backend, self.lookup.schemes)
