@@ -21,7 +21,7 @@ from .hosts import MAX_KNOWN, Relation
 from .matching.matcher import Matcher
 from .matching.reviews import Reviews
 from .mirrors import Deliveries
-from .settings import Config
+from .settings import Config, Keywords
 from .signature import TITLE, Evidence, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
 from .text.urls import canonical_url
@@ -29,8 +29,6 @@ from .verdict import UNIQUE, Match, Verdict, named
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from .settings import Keywords
 
 
 class Claim:
