@@ -175,9 +175,6 @@ def _refused(verb: str | None, why: object) -> int:
     return 2
 
 
-# Results
-
-
 def answer(opts: argparse.Namespace, result: object, lines: Iterable[str] = (), said: str = "") -> None:
     """Print `result` as JSON if `--json` is given. Otherwise, print `lines` on stdout and `said` on stderr."""
     if opts.json:
@@ -218,9 +215,6 @@ class Moment:
     def __str__(self) -> str:
         offset = time.strftime("%z", self._local)
         return f"{time.strftime('%Y-%m-%dT%H:%M:%S', self._local)}{offset[:-2]}:{offset[-2:]}"
-
-
-# Streams
 
 
 def prepare() -> None:

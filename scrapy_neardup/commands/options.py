@@ -31,8 +31,6 @@ from . import answer, shown
 T = TypeVar("T")
 SHOWN = 10  # unreadable rows that are reported one by one
 
-# Values
-
 
 def _argument(check: Check) -> Callable[[str], Any]:
     """Return an argparse type that applies the check of a setting."""
@@ -97,9 +95,6 @@ def with_store(opts: argparse.Namespace, settings: BaseSettings, *, exists: bool
 def held(config: Config) -> closing[Store]:
     """Open a store for reading, without detectors. It closes at the end of a `with` block."""
     return closing(open_store(config.store, (), namespace=config.namespace, run=None))
-
-
-# Pages
 
 
 def is_url(page: str) -> bool:

@@ -67,8 +67,6 @@ class StoredIndex(RowIndex):
         self._writes = writes
         """True if larger levels become files. False for a store that is only read, and after an error."""
 
-    # Levels of stored rows
-
     def load(self, last: int) -> None:
         """Read the levels in files. If more than `TAIL` rows up to number `last` follow, build levels of these rows."""
         self.levels = [*self.read(self._refuse)]
