@@ -20,7 +20,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from .facts import COUNTING, differing, names_in
-from .text.urls import Place, Shape, canonical_url, counterpart, host, place, shape, site
+from .text.urls import Place, Shape, canonical_url, counterpart, host, shape, site
 
 BOUND = 0.88  # the minimum confidence of a rule: that of 23 paths with equal content, and none with other content
 WINDOW = 200  # the number of paths that count; older ones are dropped, so that a rule can be unlearned
@@ -118,8 +118,8 @@ class Relation:
         """Return the counterpart of a URL of one host on the other host; None if the URL does not fit the shape."""
         side = self.sites.index(site(url))
         seen = self.shape.flip() if side else self.shape
-        other, here = counterpart(url, seen, self.sites[1 - side]), place(url, seen)
-        return There(1 - side, other, here) if other and here else None
+        found = counterpart(url, seen, self.sites[1 - side])
+        return There(1 - side, *found) if found else None
 
     def compare(
         self, url: str, twins: list[str], look: Callable[[str], Finding | None], now: float, claims: Collection[str]
