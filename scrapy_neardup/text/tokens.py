@@ -78,7 +78,7 @@ def tokenize(text: str) -> list[str]:
     Chinese is cut by jieba's dictionary and model, other scripts without spaces (kana, Thai, …) into overlapping pairs
     of characters. All other text is cut at characters that are no letter, digit or combining mark.
     """
-    lines = token_lines(text)
+    lines = word_lines(spaced(text))
     return lines.decode().split("\n") if lines else []
 
 
@@ -97,11 +97,6 @@ def has_words(text: str, count: int) -> bool:
 @cache
 def _beginning() -> re.Pattern[str]:
     return re.compile(f"[{_HAN}{_UNSPACED}]{{1,2}}|(?<!\\S)[^\\w\\s]*[^\\W\\d_]")
-
-
-def token_lines(text: str) -> bytes:
-    """Return the words of `text` as `tokenize` does, but in UTF-8, one on each line; b"" if there are no words."""
-    return word_lines(spaced(text))
 
 
 def spaced(text: str) -> bytes:
