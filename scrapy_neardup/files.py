@@ -38,24 +38,17 @@ def writing(path: str, endings: Sequence[str] = ("",), *, packs: bool = True) ->
 
     Raise FileError if the name has none of the `endings`, or the file can't be written.
     """
-    with ExitStack() as stack:
-        stack.enter_context(_telling(path))
+    try:
         if path == STREAM:
-            stack.callback(sys.stdout.buffer.flush)
             yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
             return
         check_name(path, endings)
-        file = stack.enter_context(open(stack.enter_context(replacing(path)), "wb", _BUFFER))
-        if packs and is_gzipped(path):  # the header gets the final name, and no time: equal content gives equal bytes
-            file = cast("Any", stack.enter_context(gzip.GzipFile(path, "wb", fileobj=file, mtime=0)))
-        yield file
-
-
-@contextmanager
-def _telling(path: str) -> Iterator[None]:
-    """Convert an OSError in a `with` block to a FileError that names the file. Leave a broken pipe as it is."""
-    try:
-        yield
+        with ExitStack() as stack:
+            file = stack.enter_context(open(stack.enter_context(replacing(path)), "wb", _BUFFER))
+            if packs and is_gzipped(path):  # the header gets the final name, and no time: the same bytes each time
+                file = cast("Any", stack.enter_context(gzip.GzipFile(path, "wb", fileobj=file, mtime=0)))
+            yield file
     except BrokenPipeError:  # of standard output: nobody reads it any more
         raise
     except OSError as error:

@@ -354,7 +354,7 @@ class Matcher:
         The two are siblings, or a person judged them different.
         """
         page = self._page(document, signature, self.candidates(document, signature))
-        return self._why_apart(document, earlier, page.beside(earlier))
+        return self._why_apart(document, earlier, Pair(page, earlier))
 
     def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> JudgedPage:
         """Return the page of a document, for comparison with its candidates.
@@ -418,7 +418,7 @@ class Matcher:
         # Most pairs end here, so expensive steps come later, above all the count of copies.
         if not self.rule.may_accept(found):
             return None
-        pair = page.beside(earlier)
+        pair = Pair(page, earlier)
         found = found._replace(resemblance=max(found.resemblance, pair.own_resemblance))
         same_text = _same_text(later, earlier)
         same_record = same_text and (self.is_own(later.url, earlier) or self._is_same_record(later, earlier, pair))

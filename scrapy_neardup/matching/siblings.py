@@ -75,10 +75,6 @@ class JudgedPage:
         self.codes = _codes(signature)
         self._bins: dict[tuple[str, int], npt.NDArray[np.intp]] = {}
 
-    def beside(self, earlier: Signature) -> Pair:
-        """Return the pair of this page and an earlier one. It is not kept, so that no cycle of references arises."""
-        return Pair(self, earlier)
-
     @cached_property
     def words(self) -> frozenset[str]:
         return frozenset(self.document.tokens)

@@ -26,6 +26,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
+from operator import attrgetter
 from typing import Any, cast
 from weakref import WeakSet, WeakValueDictionary
 
@@ -176,7 +177,7 @@ class Store:
 
     def _sorted(self, documents: Iterable[Signature]) -> list[Signature]:
         """Return documents that were not forgotten, oldest first."""
-        return sorted((each for each in documents if not self._is_gone(each)), key=_moment)
+        return sorted((each for each in documents if not self._is_gone(each)), key=attrgetter("first_seen", "id"))
 
     def add(self, signature: Signature) -> bool:
         """Hold a document as pending. Return False if newer candidates may exist; then repeat its lookup."""
@@ -464,7 +465,3 @@ class Store:
             self.backend.release_run(self.run)
         finally:
             self.backend.close()
-
-
-def _moment(signature: Signature) -> tuple[float, int]:
-    return signature.first_seen, signature.id

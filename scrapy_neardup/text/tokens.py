@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from itertools import chain, count, islice, pairwise
+from itertools import chain, islice, pairwise
 from math import log
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -344,11 +344,10 @@ def subject(title: Words, titles: Collection[Words]) -> Words:
 
 def _shared(title: Words, titles: Collection[Words]) -> int:
     """Return the number of words at the beginning of a title with which most titles begin."""
-    return next(n for n in count() if n == len(title) or 2 * _with(title[: n + 1], titles) <= len(titles))
-
-
-def _with(beginning: Words, titles: Collection[Words]) -> int:
-    return sum(each[: len(beginning)] == beginning for each in titles)
+    shared = 0
+    while shared < len(title) and 2 * sum(each[: shared + 1] == title[: shared + 1] for each in titles) > len(titles):
+        shared += 1
+    return shared
 
 
 def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
