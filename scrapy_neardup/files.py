@@ -78,8 +78,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     The file is synced to disk before it replaces `path`, since a store may rely on it after a power failure. Each
     temporary name is unique. If `path` is a symbolic link, its target is replaced. Raise OSError if this fails.
     """
-    _check_place(path)
     target = os.path.realpath(path)
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if os.path.exists(target) and not os.path.isfile(target):  # replacing a pipe or device would break its readers
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    os.stat(os.path.dirname(target))  # raises if the folder is missing
     part = f"{target}.{uuid4().hex[:8]}.part"
     try:
         yield part
@@ -97,13 +101,3 @@ def _sync(path: str, how: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _check_place(path: str | os.PathLike[str]) -> None:
-    """Raise OSError if a path leads to a directory, pipe or device, or its folder is missing."""
-    target = os.path.realpath(path)
-    if os.path.isdir(target):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if os.path.exists(target) and not os.path.isfile(target):  # replacing a pipe or device would break its readers
-        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
-    os.stat(os.path.dirname(target))

@@ -271,7 +271,7 @@ class ItemOrigins(Component):
             return
         document, deliveries = (claim.match or claim).signature, self.dedup.deliveries
         if page and page.ticket.reason == STAND_IN:
-            deliveries.record_passing(document)
+            deliveries.passing.add(document)
             return
         own = document.url
         by_own_host = own in self.dedup.matcher.preference and host(own or "") == host(claim.document.url or "")

@@ -164,16 +164,13 @@ class Store:
         documents, candidates = self._sorted(map(self.held, some)), list[tuple[str, Signature]]()
         for name in self.lookup.names:
             if index := self.lookup.in_ram.get(name):
-                proposed = self._sorted(self._still_held(index.find(signature.fingerprints.get(name, ()))))
+                by_id = {each.id: each for each in index.find(signature.fingerprints.get(name, ()))}
+                proposed = self._sorted(by_id[cast(int, row.key)] for row in self.backend.get(by_id))  # if held
             else:
                 keys = self.lookup.proposed(name, signature, found)
                 proposed = [each for each in documents if each.id in keys]
             candidates += [(name, each) for each in proposed]
         return candidates
-
-    def _still_held(self, documents: Iterable[Signature]) -> list[Signature]:
-        by_id = {each.id: each for each in documents}
-        return list({row.key: by_id[cast(int, row.key)] for row in self.backend.get(by_id)}.values()) if by_id else []
 
     def _sorted(self, documents: Iterable[Signature]) -> list[Signature]:
         """Return documents that were not forgotten, oldest first."""
