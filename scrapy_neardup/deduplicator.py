@@ -159,8 +159,7 @@ class Deduplicator:
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, config, reviews or Reviews(config))
-        self.changes: list[Relation] = []
-        """Rules on hosts that came into force or were dropped since the last call of `take_changes`."""
+        self.changes: list[Relation] = []  # rules on hosts that came into force or ended since `take_changes`
         self._learns_hosts = config.learn_hosts
         self._clock = clock
         self.pending: dict[Signature, Claim] = {}  # of the documents that are pending in this process

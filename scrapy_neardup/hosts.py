@@ -232,8 +232,7 @@ class Finding(NamedTuple):
 class Counterpart(NamedTuple):
     """A URL on another host that has the same content according to a rule."""
 
-    url: str
-    """The canonical form, for lookups. Do not request it."""
+    url: str  # the canonical form, for lookups; do not request it
     relation: Relation
     is_original: bool
     """True if the host of `url` had the page first at more paths than the other host, and was seen no later. So a host

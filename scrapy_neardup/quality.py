@@ -62,8 +62,7 @@ class LabelledSet:
     """Documents, and the labels of pairs that were judged. All other pairs count as different."""
 
     name: str
-    rows: Mapping[Any, dict[str, Any]]
-    """The fields of each document by its id, in file order. The id is not among the fields."""
+    rows: Mapping[Any, dict[str, Any]]  # the fields of each document, without its id, by id in file order
     labels: Mapping[Pair, str]
 
     @classmethod

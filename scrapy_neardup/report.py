@@ -104,8 +104,7 @@ class _Visits:
     """The last visits of all URLs, in a run or before it."""
 
     def __init__(self, store: Store, run: Run) -> None:
-        self.changed: list[Visit] = []
-        """The visits of URLs that the run saw for the first time, or with another document than before."""
+        self.changed: list[Visit] = []  # of URLs that the run saw for the first time, or with another document
         self.delivered: set[int] = set()  # the ids of the documents that any URL returned since the run began
         self.kept: set[int] = set()  # those of documents that a URL returned in the run, and at its previous visit too
         self.earlier: dict[int, Visit] = {}  # the last visit of each document by this spider before the run

@@ -23,8 +23,7 @@ class Signature(Decoded):
     title: str = ""  # at most `TITLE` characters
     label: str = ""  # words that name the item among others of its page; "" if it is alone there
     id: int = 0  # the key of the row (see `store/records.py`); 0 until a store holds the document
-    count: Callable[[int], int] | None = None
-    """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
+    count: Callable[[int], int] | None = None  # the number of copies of a document, by its id; set by the store
     sample: bool = False  # true if the document is in the store's sample of its host; set by the store
 
     @cached_property
@@ -64,21 +63,16 @@ class Visit:
     """The outcome of the last fetch of a URL, or a note under another name (see `store/visits.py`)."""
 
     url: str  # as it was requested; "" for a visit with a name
-    signature: Signature | None
-    """The document that the URL returned; None if the URL returned several, or content that is not held."""
+    signature: Signature | None  # None if the URL returned several documents, or content that is not held
     is_copy: bool  # true if the URL repeats a document that another URL returned
     seen: float  # seconds since the epoch
     size: int = 0  # bytes of the response; 0 if unknown
     evidence: Evidence | None = None  # on a copy
-    firm: bool = True
-    """False if the URL may return other content at the next fetch. Then it is never skipped for this document."""
-    name: str = ""
-    """The name by which the visit is found, if that is no URL; it begins with a kind such as `item`."""
+    firm: bool = True  # false if the URL may return other content at the next fetch; then it is never skipped
+    name: str = ""  # by which it is found, if not by a URL; it begins with a kind such as `item`
     target: int | None = None  # the id of the document; set by the store
-    at: int = 0
-    """An id made of the code and a number of the run that first saw this state; set by the store."""
-    before: Visit | None = None
-    """The state before the run in `at`, with `target` instead of `signature`; set by the store."""
+    at: int = 0  # an id made of the code and a number of the run that first saw this state; set by the store
+    before: Visit | None = None  # the state before the run in `at`, with `target` alone; set by the store
 
     @property
     def shown(self) -> str:

@@ -123,8 +123,7 @@ class ItemInHand:
     """An item on its way through the pipelines."""
 
     page: Page | None  # the page that gave the item; None if it is unknown
-    outer: ItemInHand | None
-    """The item that a pipeline was processing when it sent this item through the pipelines; None for most items."""
+    outer: ItemInHand | None  # the item that a pipeline was processing when it sent this one; mostly None
     lost: deque[Claim]  # the claims of items that ended without an outcome; `lose` adds to them
     claim: Claim | None = None  # the claim that is to be settled
     late: Document | None = None  # what is to be claimed later, if the store did not answer

@@ -55,16 +55,14 @@ class Sketch(NamedTuple):
     tokens: int
     shingles: int  # distinct shingles
     figures: int  # distinct figures
-    codes: bytes
-    """One byte for each of 512 bins, computed from the smallest shingle hash in the bin; 0 for an empty bin."""
+    codes: bytes  # a byte for each of 512 bins, made of its smallest shingle hash; 0 for an empty bin
     figure_sample: bytes  # the 16 smallest hashes of distinct figures, ascending, 16 bits for each hash
 
 
 class Source(NamedTuple):
     """The parts that a record is made of."""
 
-    text: bytes
-    """The tokens in UTF-8, one on each line. The compiled part also takes what `tokens.spaced` returns."""
+    text: bytes  # the tokens in UTF-8, one a line; the compiled part also takes what `tokens.spaced` returns
     home: bytes = b""  # the host; b"" if it is unknown
     facts: bytes = b""
     layout: int = 0
@@ -92,8 +90,7 @@ class Head(NamedTuple):
     bands: int
     facts: int
     own: int
-    digest: int
-    """The key of the text for the detector `exact`; 0 if there is none. Equal texts have equal keys."""
+    digest: int  # the key of the text for the detector `exact`, equal for equal texts; 0 if there is none
     identity: int  # the key of the host, the facts and the text together; 0 without facts or host
     simhash: int
     layout: int

@@ -43,8 +43,7 @@ class Comparison(NamedTuple):
 
     resemblance: float
     containment: float
-    length_ratio: float
-    """The tokens of the longer text, divided by those of the shorter. Peng et al., section 3.2, step 3."""
+    length_ratio: float  # tokens of the longer text by those of the shorter; Peng et al., section 3.2, step 3
     tokens: int  # tokens of the shorter text
     figures: int  # figures of the document that has fewer of them; 0 if one has none
     missing_figures: float  # the number of `figures` that the other document lacks
@@ -190,10 +189,8 @@ class Matcher:
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
         self.keeps_revisits = config.revisit == "keep"
-        self._copies: dict[tuple[str, int], Signature] = {}
-        """The first copy with facts, by its host and the id of its original."""
-        self._given: OrderedDict[str, set[int]] = OrderedDict()
-        """The ids of the documents that each page with several items gave."""
+        self._copies: dict[tuple[str, int], Signature] = {}  # the first copy with facts, by host and id of the original
+        self._given: OrderedDict[str, set[int]] = OrderedDict()  # the documents of each page with several items, by id
 
     def learn(self, document: Document, signature: Signature, match: Match | None) -> None:
         """Remember a document, to recognise siblings among later documents. `match` is its match with its original."""

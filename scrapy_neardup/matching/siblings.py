@@ -429,8 +429,7 @@ class Siblings:
         """`stored` returns pages of a host from the store, oldest first."""
         self._stored = stored
         self._hosts: OrderedDict[str, dict[PageKey, bytes]] = OrderedDict()
-        self._complete: set[str] = set()
-        """The hosts whose stored pages were read. This is done at the first page of a host with candidates."""
+        self._complete: set[str] = set()  # hosts whose stored pages were read, at the first page with candidates
         self._count = 0  # of remembered pages
 
     def learn(self, signature: Signature) -> None:

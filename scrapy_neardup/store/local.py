@@ -139,8 +139,7 @@ class SqliteBackend(MemoryBackend):
         self._place = self.name, self._table, get_ident()
         self._db = open_database(self.name, self._table, writes=writes)
         self._known = 0
-        self._own: deque[tuple[int, int]] = deque()
-        """Ranges of rows of this process that `_read_news` has not reached yet, as first and last number."""
+        self._own: deque[tuple[int, int]] = deque()  # ranges of own rows that `_read_news` has not reached
         self._waiting: dict[Key, bool] = {}  # the rows to write next, and whether others are to read each as new
         self._writing: tuple[Future[int], Changes] | None = None
         self._locks: dict[str, BaseFileLock] = {}

@@ -90,8 +90,7 @@ class Run:
     stats: Mapping[str, int] = field(default_factory=dict)
     """Scrapy's stats of the run, without their prefix. For a resumed run, the sums over all openings."""
     writer: str = ""  # the spider or command that last opened the run; "" for another program
-    fields: list[str] = field(default_factory=list)
-    """The names of fields with facts, of which documents have only hashes."""
+    fields: list[str] = field(default_factory=list)  # names of fields with facts, of which documents have only hashes
 
     def ended(self, last: int, *, forget: bool = False) -> Run:
         """Return this record as ended, with rows up to `last`; `forget` marks rows above `sealed` as forgotten."""

@@ -38,8 +38,7 @@ class Session:
         self.runs: dict[int, Run] = {}  # the records of all known runs by code
         self._open: dict[str, None] = {}  # the ids of the open runs; each commit asks for them
         self.made: dict[str, Any] = {}  # the record of the store: its format, and all schemes so far
-        self.erasures = 0
-        """The number of times that rows of a run were forgotten since the store was opened, as far as known."""
+        self.erasures = 0  # how often rows of a run were forgotten since the store was opened, as far as known
         self.sealed = 0  # the highest row number of the run when this process opened it
         self._backend = backend
         self._schemes = schemes

@@ -64,8 +64,7 @@ class StoredIndex(RowIndex):
         self._path = path
         self._table = table
         self.folder = folder_of(path, table)
-        self._writes = writes
-        """True if larger levels become files. False for a store that is only read, and after an error."""
+        self._writes = writes  # whether larger levels become files; not after an error
 
     def load(self, last: int) -> None:
         """Read the levels in files. If more than `TAIL` rows up to number `last` follow, build levels of these rows."""

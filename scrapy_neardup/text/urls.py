@@ -162,10 +162,8 @@ class Shape(NamedTuple):
     If all four strings are empty, corresponding paths are equal.
     """
 
-    prefixes: tuple[str, str] = ("", "")
-    """The prefixes of the paths, such as `("", "/mirror")`, never with a final slash."""
-    endings: tuple[str, str] = ("", "")
-    """The endings of the paths, such as `(".html", ".htm")` or `("", "/")`; empty if both are equal."""
+    prefixes: tuple[str, str] = ("", "")  # of the paths, such as `("", "/mirror")`, never with a final slash
+    endings: tuple[str, str] = ("", "")  # such as `(".html", ".htm")` or `("", "/")`; empty if both are equal
 
     def flip(self) -> Shape:
         return Shape(self.prefixes[::-1], self.endings[::-1])
