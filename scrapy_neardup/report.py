@@ -177,8 +177,6 @@ class _Visits:
                 yield Change("gone", item.name)
 
 
-# The page
-
 MOST, COPIES = 50, 5  # the maximum rows of a list, and copies of a cluster
 LONGEST, LONGEST_LINK = 300, 2000  # the maximum characters of a shown string, and of a URL that is a link
 SAVED = ("documents", "duplicates", "requests/skipped", "dead_links/rescued", "bytes_saved")

@@ -69,9 +69,6 @@ def run_explain(opts: argparse.Namespace, settings: BaseSettings) -> None:
     answer(opts, result, [*fields(told), *filter(None, [result.get("sentence")])])
 
 
-# A page of the store
-
-
 def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any]:
     link, items = dedup.store.resolve(url), dedup.store.of_page(url)
     mirrors = Mirrors(dedup.store, config, dedup.matcher.reviews)
@@ -167,9 +164,6 @@ def _described(store: Store, signature: Signature) -> dict[str, Any]:
     }
 
 
-# Two pages
-
-
 def _compare_held(dedup: Deduplicator, config: Config, *urls: str) -> dict[str, Any]:
     """Compare what two URLs of the store returned. The store has no texts, only their fingerprints and titles."""
     links = [_held(dedup.store, url) for url in urls]
@@ -237,9 +231,6 @@ def _compared(
 
 def _beginning(text: str) -> list[str]:
     return wrap(text[: 2 * WIDTH * BEGINNING], WIDTH, max_lines=BEGINNING, placeholder="…")
-
-
-# The points that decide
 
 
 class Point(NamedTuple):

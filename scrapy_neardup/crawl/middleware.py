@@ -483,8 +483,6 @@ class MirrorMiddleware(Component):
         if ticket.tested:
             self._failed[ticket.tested] = True
 
-    # Dead links
-
     def _note_gone(self, url: str) -> None:
         self._failed[canonical_url(url)] = True
 
