@@ -14,48 +14,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .crawl.middleware import MirrorMiddleware
-    from .crawl.pipeline import Addon, ItemOrigins, NearDupPipeline
-    from .deduplicator import Claim, Deduplicator
-    from .document import Document
-    from .items import item_document
-    from .settings import Config, ConfigError
-    from .store import StoreError
-    from .verdict import Verdict
+    from .crawl.middleware import MirrorMiddleware as MirrorMiddleware
+    from .crawl.pipeline import Addon as Addon
+    from .crawl.pipeline import ItemOrigins as ItemOrigins
+    from .crawl.pipeline import NearDupPipeline as NearDupPipeline
+    from .deduplicator import Claim as Claim
+    from .deduplicator import Deduplicator as Deduplicator
+    from .document import Document as Document
+    from .items import item_document as item_document
+    from .settings import Config as Config
+    from .settings import ConfigError as ConfigError
+    from .store import StoreError as StoreError
+    from .verdict import Verdict as Verdict
+else:  # imported on access, so that modules that need no Scrapy do not load it
+    _HOMES = {
+        "Addon": "crawl.pipeline",
+        "Claim": "deduplicator",
+        "Config": "settings",
+        "ConfigError": "settings",
+        "Deduplicator": "deduplicator",
+        "Document": "document",
+        "ItemOrigins": "crawl.pipeline",
+        "MirrorMiddleware": "crawl.middleware",
+        "NearDupPipeline": "crawl.pipeline",
+        "StoreError": "store",
+        "Verdict": "verdict",
+        "item_document": "items",
+    }
+    __all__ = [*_HOMES]
 
-_HOMES = {
-    "Addon": "crawl.pipeline",
-    "Claim": "deduplicator",
-    "Config": "settings",
-    "ConfigError": "settings",
-    "Deduplicator": "deduplicator",
-    "Document": "document",
-    "ItemOrigins": "crawl.pipeline",
-    "MirrorMiddleware": "crawl.middleware",
-    "NearDupPipeline": "crawl.pipeline",
-    "StoreError": "store",
-    "Verdict": "verdict",
-    "item_document": "items",
-}
-__all__ = [
-    "Addon",
-    "Claim",
-    "Config",
-    "ConfigError",
-    "Deduplicator",
-    "Document",
-    "ItemOrigins",
-    "MirrorMiddleware",
-    "NearDupPipeline",
-    "StoreError",
-    "Verdict",
-    "item_document",
-]
-
-if not TYPE_CHECKING:  # type checkers would otherwise accept any name
-
-    def __getattr__(name: str) -> Any:
-        # Imported on access, so that modules that need no Scrapy do not load it.
+    def __getattr__(name: str) -> Any:  # hidden from type checkers, which would accept any name
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -22,7 +22,7 @@ from .hosts import MAX_KNOWN, Relation
 from .matching.matcher import Matcher
 from .matching.reviews import Reviews
 from .mirrors import Deliveries
-from .settings import Config
+from .settings import Config, Keywords
 from .signature import TITLE, Evidence, Signature, Visit
 from .store import Selection, Store, StoreError, open_store
 from .text.urls import canonical_url
@@ -30,8 +30,6 @@ from .verdict import UNIQUE, Match, Verdict, named
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from .settings import Keywords
 
 
 class Claim:
@@ -172,14 +170,11 @@ class Deduplicator:
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, config, reviews or Reviews(config))
-        self.changes: list[Relation] = []
-        """Rules on hosts that came into force or were dropped since the last call of `take_changes`."""
+        self.changes: list[Relation] = []  # rules on hosts that came into force or ended since `take_changes`
         self._learns_hosts = config.learn_hosts
         self._clock = clock
-        self.pending: dict[Signature, Claim] = {}
-        """The claims of the documents that are pending in this process."""
-        self._signed: dict[Document, Signature] = {}
-        """Signatures of prefetched documents."""
+        self.pending: dict[Signature, Claim] = {}  # of the documents that are pending in this process
+        self._signed: dict[Document, Signature] = {}  # signatures of prefetched documents
         self._given: dict[str, Given] = {}  # by the URL of the page
         self._closed = False
 

@@ -56,8 +56,7 @@ class Detector(Protocol):
 
 
 class _Standard:
-    part: Wanted
-    """The part of a record that the detector adds."""
+    part: Wanted  # the part of a record that the detector adds
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         [made] = record.make([document.source], self.part)

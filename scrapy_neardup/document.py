@@ -14,7 +14,7 @@ from lxml import etree
 
 from . import native
 from .fingerprints.hashes import Hashes, hash_tokens, layout, shingles
-from .fingerprints.record import WIDTH, Decoded, Sketch, Source, Wanted, make
+from .fingerprints.record import WIDTH, Source
 from .text.html import BUILTIN, Extract, PageText, build_reader, elements, looks_like_html
 from .text.tokens import spaced, tokenize, word_lines
 from .text.urls import home
@@ -144,12 +144,6 @@ class Document:
     def shingles(self) -> Hashes:
         """The hashes of the distinct shingles, ascending."""
         return shingles(self.hashes, WIDTH)
-
-    @cached_property
-    def sketch(self) -> Sketch:
-        """The stored sample of the text, for comparison with other documents."""
-        [record] = make([self.source], Wanted())
-        return Decoded(record).sketch
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, to be sent to another process, without the values that were computed from them."""

@@ -101,10 +101,8 @@ class Kind(IntEnum):
 
 COUNTING = (Kind.CODE, Kind.FIGURE, Kind.LINK)
 TELLING = ((Kind.WORDS, Kind.FIGURE), (Kind.CODE, Kind.OTHER))
-Names: TypeAlias = Collection[int]
-"""Hashes of the names of fields, as `name_of` returns them."""
-Fact: TypeAlias = tuple[Kind, int]
-"""The kind of a fact, and the 64-bit hash of its value."""
+Names: TypeAlias = Collection[int]  # hashes of the names of fields, as `name_of` returns them
+Fact: TypeAlias = tuple[Kind, int]  # the kind of a fact, and the 64-bit hash of its value
 
 
 class Clock(NamedTuple):

@@ -38,24 +38,17 @@ def writing(path: str, endings: Sequence[str] = ("",), *, packs: bool = True) ->
 
     Raise FileError if the name has none of the `endings`, or the file can't be written.
     """
-    with ExitStack() as stack:
-        stack.enter_context(_telling(path))
+    try:
         if path == STREAM:
-            stack.callback(sys.stdout.buffer.flush)
             yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
             return
         check_name(path, endings)
-        file = stack.enter_context(open(stack.enter_context(replacing(path)), "wb", _BUFFER))
-        if packs and is_gzipped(path):  # the header gets the final name, and no time: equal content gives equal bytes
-            file = cast("Any", stack.enter_context(gzip.GzipFile(path, "wb", fileobj=file, mtime=0)))
-        yield file
-
-
-@contextmanager
-def _telling(path: str) -> Iterator[None]:
-    """Convert an OSError in a `with` block to a FileError that names the file. Leave a broken pipe as it is."""
-    try:
-        yield
+        with ExitStack() as stack:
+            file = stack.enter_context(open(stack.enter_context(replacing(path)), "wb", _BUFFER))
+            if packs and is_gzipped(path):  # the header gets the final name, and no time: the same bytes each time
+                file = cast("Any", stack.enter_context(gzip.GzipFile(path, "wb", fileobj=file, mtime=0)))
+            yield file
     except BrokenPipeError:  # of standard output: nobody reads it any more
         raise
     except OSError as error:
@@ -75,7 +68,6 @@ def has_ending(path: str, endings: Sequence[str]) -> bool:
 
 
 def is_gzipped(path: str) -> bool:
-    """Return whether a file name ends in .gz."""
     return path.lower().endswith(".gz")
 
 
@@ -86,8 +78,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     The file is synced to disk before it replaces `path`, since a store may rely on it after a power failure. Each
     temporary name is unique. If `path` is a symbolic link, its target is replaced. Raise OSError if this fails.
     """
-    _check_place(path)
     target = os.path.realpath(path)
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if os.path.exists(target) and not os.path.isfile(target):  # replacing a pipe or device would break its readers
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    os.stat(os.path.dirname(target))  # raises if the folder is missing
     part = f"{target}.{uuid4().hex[:8]}.part"
     try:
         yield part
@@ -105,13 +101,3 @@ def _sync(path: str, how: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _check_place(path: str | os.PathLike[str]) -> None:
-    """Raise OSError if a path leads to a directory, pipe or device, or its folder is missing."""
-    target = os.path.realpath(path)
-    if os.path.isdir(target):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if os.path.exists(target) and not os.path.isfile(target):  # replacing a pipe or device would break its readers
-        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
-    os.stat(os.path.dirname(target))

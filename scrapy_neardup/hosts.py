@@ -20,7 +20,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from .facts import COUNTING, differing, names_in
-from .text.urls import Place, Shape, canonical_url, counterpart, host, place, shape, site
+from .text.urls import Place, Shape, canonical_url, counterpart, host, shape, site
 
 BOUND = 0.88  # the minimum confidence of a rule: that of 23 paths with equal content, and none with other content
 WINDOW = 200  # the number of paths that count; older ones are dropped, so that a rule can be unlearned
@@ -64,8 +64,7 @@ class Tally(NamedTuple):
     same: int
     near: int
     different: int
-    claimed: int = 0
-    """The number of trials in `same` that a canonical URL confirms. These trials count twice."""
+    claimed: int = 0  # the trials in `same` that a canonical URL confirms; they count twice
 
 
 NOBODY = 2
@@ -80,27 +79,20 @@ class Trial(NamedTuple):
     sites: tuple[str, str]
     prefixes: tuple[str, str]
     endings: tuple[str, str]
-    path: int
-    """The hash of the path."""
+    path: int  # the hash of the path
     outcome: int
-    content: int
-    """An id of the held document. A document that is at several paths counts once."""
+    content: int  # the id of the held document; one that is at several paths counts once
     branch: int
-    holder: int
-    """The host that had the document first: 0 or 1, or NOBODY for a third host."""
-    seen: float
-    """Seconds since the epoch."""
-    claimed: bool = False
-    """True if the page named the URL of the held document as its canonical URL."""
+    holder: int  # the host that had the document first: 0 or 1, or NOBODY for a third host
+    seen: float  # seconds since the epoch
+    claimed: bool = False  # true if the page named the URL of the held document as its canonical URL
 
 
 class There(NamedTuple):
     """The counterpart of a URL on the other host of a relation."""
 
-    side: int
-    """The position of the other host in the relation: 0 or 1."""
-    url: str
-    """The canonical form, for lookups. Do not request it."""
+    side: int  # the position of the other host in the relation: 0 or 1
+    url: str  # the canonical form, for lookups; do not request it
     place: Place
 
 
@@ -110,12 +102,10 @@ class Relation:
 
     sites: tuple[str, str]
     shape: Shape
-    trials: dict[int, Trial] = field(default_factory=dict)
-    """Trials by the hash of the path, in the order of their last visits."""
+    trials: dict[int, Trial] = field(default_factory=dict)  # by the hash of the path, the last visited last
     tally: Tally = field(default_factory=lambda: Tally(0, 0, 0))
     confidence: float = 0.0
-    confirmed: float = -math.inf
-    """The time of the last trial with equal content, in seconds since the epoch."""
+    confirmed: float = -math.inf  # the time of the last trial with equal content
     in_force: bool = False
     _branches: Counter[int] = field(default_factory=Counter)
 
@@ -128,8 +118,8 @@ class Relation:
         """Return the counterpart of a URL of one host on the other host; None if the URL does not fit the shape."""
         side = self.sites.index(site(url))
         seen = self.shape.flip() if side else self.shape
-        other, here = counterpart(url, seen, self.sites[1 - side]), place(url, seen)
-        return There(1 - side, other, here) if other and here else None
+        found = counterpart(url, seen, self.sites[1 - side])
+        return There(1 - side, *found) if found else None
 
     def compare(
         self, url: str, twins: list[str], look: Callable[[str], Finding | None], now: float, claims: Collection[str]
@@ -235,17 +225,14 @@ class Finding(NamedTuple):
     """The result of comparing a fetched document with the document held at another URL."""
 
     outcome: Outcome
-    content: int
-    """An id of the held document, below 2 ** 64 and equal in every process."""
-    first: str = ""
-    """The host that gave the held document first; "" for the host of the other URL."""
+    content: int  # an id of the held document, below 2 ** 64 and equal in every process
+    first: str = ""  # the host that gave the held document first; "" for the host of the other URL
 
 
 class Counterpart(NamedTuple):
     """A URL on another host that has the same content according to a rule."""
 
-    url: str
-    """The canonical form, for lookups. Do not request it."""
+    url: str  # the canonical form, for lookups; do not request it
     relation: Relation
     is_original: bool
     """True if the host of `url` had the page first at more paths than the other host, and was seen no later. So a host

@@ -70,22 +70,14 @@ class Fetch(NamedTuple):
     urls: tuple[str, ...] = ()
     """The URL that answered, then the URLs that redirected to it, last redirect first. Empty if these URLs alone do not
     describe the request."""
-    loose: frozenset[str] = frozenset()
-    """The URLs that may return other content at the next fetch."""
-    tree: Tree | None = None
-    """The parsed response, if it is HTML."""
-    claimed: tuple[str, ...] = ()
-    """The canonical URLs that the response names."""
-    place: str = ""
-    """The URL that answered, whatever the request was."""
-    gives_one: bool = False
-    """True if the response gave exactly one item."""
-    clock: Clock = Clock()
-    """The start of the run and the present."""
-    body: bytes = b""
-    """The content of the response."""
-    encoding: str | None = None
-    """The encoding of the response; None if it is not text."""
+    loose: frozenset[str] = frozenset()  # the URLs that may return other content at the next fetch
+    tree: Tree | None = None  # the parsed response, if it is HTML
+    claimed: tuple[str, ...] = ()  # the canonical URLs that the response names
+    place: str = ""  # the URL that answered, whatever the request was
+    gives_one: bool = False  # true if the response gave exactly one item
+    clock: Clock = Clock()  # the start of the run and the present
+    body: bytes = b""  # the content of the response
+    encoding: str | None = None  # the encoding of the response; None if it is not text
 
     def decoded(self, data: bytes) -> str:
         """Decode bytes of an item. The body has the encoding of the response; that of other bytes is detected."""
@@ -102,13 +94,11 @@ class Record:
 
     def __init__(self, fields: Iterable[tuple[str, Any]], config: Config, fetch: Fetch | None) -> None:
         """Find the roles of the fields, given as names and values. `fetch` is None for a row of a feed."""
-        self.roles: dict[str, str] = {}
-        """The role of each field by its name."""
+        self.roles: dict[str, str] = {}  # the role of each field by its name
         self.texts: dict[str, list[str]] = {}
         self.title = ""
         self.facts: dict[str, Fact] = {}
-        self.url = ""
-        """The URL in the item's own URL field; "" without one."""
+        self.url = ""  # the own URL, if a field has it
         self._config = config
         self._fetch = fetch or Fetch()
         self._is_row = fetch is None
@@ -137,7 +127,6 @@ class Record:
     # The document
 
     def pages(self) -> list[str]:
-        """Return the texts that are HTML."""
         return [text for texts in self.texts.values() for text in texts if looks_like_html(text)]
 
     def document(self, pages: Mapping[str, PageText] | None = None) -> Document | None:

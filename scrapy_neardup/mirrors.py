@@ -56,12 +56,9 @@ class Alternative(NamedTuple):
     """Another URL with the content of a dead URL."""
 
     url: str
-    link: Visit | None
-    """The state of the URL; None if it was never fetched."""
-    known_by: str
-    """`original`, `copy`, `rule`, or `setting` for NEARDUP_MIRROR_HOSTS."""
-    confidence: float | None = None
-    """The confidence of the rule; None without a learned rule."""
+    link: Visit | None  # the state of the URL; None if it was never fetched
+    known_by: str  # `original`, `copy`, `rule`, or `setting` for NEARDUP_MIRROR_HOSTS
+    confidence: float | None = None  # the confidence of the rule; None without a learned rule
 
 
 class Deliveries:
@@ -77,11 +74,11 @@ class Deliveries:
         self._store = store
         self.started = started
         self._clock = clock
-        self._passing: WeakSet[Signature] = WeakSet()
+        self.passing: WeakSet[Signature] = WeakSet()  # delivered, though no URL may return them any more
 
     def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
         """Return whether any URL returned a document in this run; with `by_own_host`, a URL of its own host."""
-        if document in self._passing or self.is_of_run(document.first_seen):
+        if document in self.passing or self.is_of_run(document.first_seen):
             return True
         return self.is_of_run(self.last(document, by_own_host=by_own_host))
 
@@ -107,10 +104,6 @@ class Deliveries:
             if not self.is_delivered(document, by_own_host=is_own):
                 name = _name(document, by_own_host=is_own)
                 self._store.record(Visit("", document, False, self._clock(), name=name))
-
-    def record_passing(self, document: Signature) -> None:
-        """Record the delivery of a document in memory only, since no URL may return the document any more."""
-        self._passing.add(document)
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
         """Record the older documents that URLs delivered in this run. Call this before `new` replaces them."""
@@ -261,16 +254,12 @@ class Mirrors:
 
         Those by NEARDUP_MIRROR_HOSTS come first, with None as the rule.
         """
-        if named := self._named(url):
-            yield named, None
+        names = (site(url), host(url)) if self._hosts and site(url) else ()
+        if original := next(filter(None, map(self._hosts.get, names)), None):
+            yield urlsplit(url)._replace(netloc=original).geturl(), None
         since = self._clock() - self._ttl
         for rule in self._store.hosts.counterparts(url, since) if self._config.learn_hosts else ():
             yield _requestable(url, rule.url), rule
-
-    def _named(self, url: str) -> str | None:
-        names = (site(url), host(url)) if self._hosts and site(url) else ()
-        original = next(filter(None, map(self._hosts.get, names)), None)
-        return urlsplit(url)._replace(netloc=original).geturl() if original else None
 
     def _is_sure(self, link: Visit) -> bool:
         return link.firm and self._clock() - link.seen <= self._ttl

@@ -28,10 +28,8 @@ from .signature import Signature
 
 # Labelled sets
 
-Pair: TypeAlias = frozenset[Any]
-"""The ids of two documents."""
-Cluster: TypeAlias = Sequence[Any]
-"""The ids of documents that repeat one another."""
+Pair: TypeAlias = frozenset[Any]  # the ids of two documents
+Cluster: TypeAlias = Sequence[Any]  # the ids of documents that repeat one another
 
 
 class Mode(NamedTuple):
@@ -58,20 +56,13 @@ class Score(NamedTuple):
     wrong: int
     missed: int
 
-    @classmethod
-    def of(cls, right: int, wrong: int, missed: int) -> Score:
-        """Return the score for the numbers of right, wrong and missed pairs."""
-        precision, recall = _share(right, right + wrong), _share(right, right + missed)
-        return cls(precision, recall, _share(2 * right, 2 * right + wrong + missed), right, wrong, missed)
-
 
 @dataclass(frozen=True)
 class LabelledSet:
     """Documents, and the labels of pairs that were judged. All other pairs count as different."""
 
     name: str
-    rows: Mapping[Any, dict[str, Any]]
-    """The fields of each document by its id, in file order. The id is not among the fields."""
+    rows: Mapping[Any, dict[str, Any]]  # the fields of each document, without its id, by id in file order
     labels: Mapping[Pair, str]
 
     @classmethod
@@ -103,7 +94,9 @@ class LabelledSet:
         right = sum(found[label][0] for label in found if label in mode.right)
         missed = sum(found[label][1] for label in found if label in mode.right) - right
         ignored = sum(found[label][0] for label in found if label in mode.ignored)
-        return Score.of(right, joined - ignored - right, missed)
+        wrong = joined - ignored - right
+        precision, recall = _share(right, right + wrong), _share(right, right + missed)
+        return Score(precision, recall, _share(2 * right, 2 * right + wrong + missed), right, wrong, missed)
 
     def found(self, clusters: Sequence[Cluster]) -> dict[str, tuple[int, int]]:
         """Return two numbers for each label: its pairs that lie within one predicted cluster, and all its pairs."""

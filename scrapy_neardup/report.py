@@ -32,7 +32,7 @@ from .stats import CHANGES, plural, sized
 from .store import Store
 from .store.records import Run
 from .store.visits import former
-from .text.urls import canonical_url, named_site, site
+from .text.urls import canonical_url
 from .verdict import named
 
 SEEN = ("new", "changed")  # the kinds that any crawl can find
@@ -45,15 +45,10 @@ _LIMITED = ("requests/stopped", "store/unjudged")  # a run with one of these sta
 class Change(NamedTuple):
     """The change of one URL."""
 
-    kind: str
-    """`new`: a new URL with new content. `changed`: other content than at the previous visit. `moved`: known content
-    at a new URL, if it was no longer seen at an earlier URL. `gone`: content of the previous crawl that no URL has
-    now."""
+    kind: str  # one of `KINDS`; docs/how-to/incremental.md explains them
     url: str
-    former_url: str | None = None
-    """For moved content: its last URL before the run."""
-    resemblance: float | None = None
-    """For changed content: its resemblance to the previous content; None if that is no longer held."""
+    former_url: str | None = None  # for moved content: its last URL before the run
+    resemblance: float | None = None  # of changed content to the previous one; None if that is no longer held
 
 
 def last_crawl(store: Store, spider: str | None = None) -> Run | None:
@@ -73,7 +68,9 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
     visits, kinds = _Visits(store, run), kinds_of(run)
     for visit in visits.changed:
         if before := former(visit):
-            yield _changed(store, visit, before.target or 0)
+            document, earlier = store.document(visit.target or 0), store.document(before.target or 0)
+            found = compare(document.sketch, earlier.sketch).resemblance if document and earlier else None
+            yield Change("changed", visit.url, resemblance=found and round(found, 4))
         elif visit.target in visits.own and store.session.run_at(visit.target or 0) == run.id and not visit.is_copy:
             yield Change("new", visit.url)
     if "moved" in kinds:
@@ -81,24 +78,11 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
     for item in visits.new_items:
         yield Change("new", item.name)
     if "gone" in kinds:
-        yield from visits.gone(_previous(store, run))
-
-
-def _previous(store: Store, run: Run) -> float:
-    """Return the start of the last full crawl of the same spider before a run; infinity if there is none."""
-    full = [each.started for each in store.runs() if each.writer == run.writer and "gone" in kinds_of(each)]
-    return max((started for started in full if started < run.started), default=float("inf"))
-
-
-def _changed(store: Store, visit: Visit, before: int) -> Change:
-    """Return the change of a URL that returned the document with the id `before` at its previous visit."""
-    document, earlier = store.document(visit.target or 0), store.document(before)
-    found = compare(document.sketch, earlier.sketch).resemblance if document and earlier else None
-    return Change("changed", visit.url, resemblance=found and round(found, 4))
+        full = [each.started for each in store.runs() if each.writer == run.writer and "gone" in kinds_of(each)]
+        yield from visits.gone(max((started for started in full if started < run.started), default=float("inf")))
 
 
 def counted(changes: Iterable[Change], kinds: Iterable[str]) -> dict[str, int]:
-    """Return the number of changes of each kind in `kinds`."""
     counts = Counter(change.kind for change in changes)
     return {kind: counts[kind] for kind in kinds}
 
@@ -113,28 +97,20 @@ class _Item(NamedTuple):
 
     id: int
     name: str
-    seen: float
-    """The time of the item's last delivery before the run."""
+    seen: float  # the time of the item's last delivery before the run
 
 
 class _Visits:
     """The last visits of all URLs, in a run or before it."""
 
     def __init__(self, store: Store, run: Run) -> None:
-        self.changed: list[Visit] = []
-        """The visits of URLs that the run saw for the first time, or with another document than before."""
-        self.delivered: set[int] = set()
-        """The ids of the documents that any URL returned since the run began."""
-        self.kept: set[int] = set()
-        """The ids of the documents that a URL returned in the run, and at its previous visit too."""
-        self.earlier: dict[int, Visit] = {}
-        """The last visit of each document by this spider before the run, by the id of the document."""
-        self.own: set[int] = set()
-        """The ids of the documents that their own URL returned at its last visit."""
-        self.new_items: list[_Item] = []
-        """Items of pages with several items: those that the run added."""
-        self._items: list[_Item] = []
-        """Items of pages with several items: those that earlier runs of this spider added."""
+        self.changed: list[Visit] = []  # of URLs that the run saw for the first time, or with another document
+        self.delivered: set[int] = set()  # the ids of the documents that any URL returned since the run began
+        self.kept: set[int] = set()  # those of documents that a URL returned in the run, and at its previous visit too
+        self.earlier: dict[int, Visit] = {}  # the last visit of each document by this spider before the run
+        self.own: set[int] = set()  # the ids of the documents that their own URL returned at its last visit
+        self.new_items: list[_Item] = []  # of pages with several items: those that the run added
+        self._items: list[_Item] = []  # those that earlier runs of this spider added
         self._delivered_before: dict[int, float] = {}
         self._run, self._store = run, store
         self._writers = {each.id: each.writer for each in store.runs()}
@@ -192,7 +168,7 @@ class _Visits:
                     yield Change("moved", visit.url, last.url)
 
     def gone(self, since: float) -> Iterator[Change]:
-        """Yield the documents that were last seen between the time `since` and the start of the run."""
+        """Yield the documents last seen between the previous full crawl, which began at `since`, and this run."""
         for id, last in self.earlier.items():
             if last.seen >= since and id not in self.delivered:
                 yield Change("gone", last.url)
@@ -200,8 +176,6 @@ class _Visits:
             if item.seen >= since and item.id not in self.delivered and item.id not in self.earlier:
                 yield Change("gone", item.name)
 
-
-# The page
 
 MOST, COPIES = 50, 5  # the maximum rows of a list, and copies of a cluster
 LONGEST, LONGEST_LINK = 300, 2000  # the maximum characters of a shown string, and of a URL that is a link
@@ -215,7 +189,7 @@ class Report:
     """The content of a report at a time `now`, in seconds since the epoch. `rules`: as `neardup mirrors` lists them."""
 
     def __init__(self, store: Store, rules: Sequence[Mapping[str, Any]], now: float) -> None:
-        self.now, self.documents = now, len(store)
+        self.now, self.documents, self.rules = now, len(store), rules
         self.name = re.split(r"[/\\]", str(store.describe()["store"]))[-1]  # the folders may be private
         self.runs = sorted(store.runs(), key=lambda run: run.started)
         self.crawl = last_crawl(store)
@@ -223,15 +197,8 @@ class Report:
         self.clusters = self.copies = self.bytes = 0
         self.largest: list[Cluster] = []
         self.doubtful: list[Cluster] = []  # each with its copy of least resemblance
-        pairs: Counter[tuple[str, str]] = Counter()
         for original in store.repeated():  # those with most copies first
-            copies = [visit for visit in store.visits(original) if visit.is_copy]
-            self._add(original, sorted(copies, key=_resemblance))
-            host = site(canonical_url(original.url or ""))
-            pairs.update((site(canonical_url(visit.shown)), host) for visit in copies)
-        known = {_hosts(rule) for rule in rules}
-        others = [{"mirror": pair[0], "original": pair[1]} for pair in pairs if all(pair) and pair not in known]
-        self.hosts = sorted([(rule, pairs[_hosts(rule)]) for rule in (*rules, *others)], key=_rank)
+            self._add(original, sorted(filter(attrgetter("is_copy"), store.visits(original)), key=_resemblance))
 
     def _add(self, original: Signature, copies: list[Visit]) -> None:
         self.clusters += 1
@@ -252,23 +219,13 @@ class Report:
         """Return the report as an HTML page. `texts` has the beginnings of texts by canonical URL."""
         names = ("name", "made", "savings", "changes", "largest", "doubtful", "hosts")
         lists = [_clusters(clusters, self.clusters, texts) for clusters in (self.largest, self.doubtful)]
-        parts = (text(self.name), _moment(self.now), _savings(self), _changes(self), *lists, _rules(self.hosts))
+        parts = (text(self.name), _moment(self.now), _savings(self), _changes(self), *lists, _rules(self.rules))
         template = Template(files(__package__).joinpath("report.html").read_text(encoding="utf-8"))
         return template.substitute(dict(zip(names, parts, strict=True))).encode()
 
 
 def _resemblance(visit: Visit) -> float:
     return visit.evidence.resemblance if visit.evidence else 1.0
-
-
-def _hosts(rule: Mapping[str, Any]) -> tuple[str, str]:
-    mirror, original = (named_site(rule[side].partition("/")[0]) for side in ("mirror", "original"))
-    return mirror, original
-
-
-def _rank(row: tuple[Mapping[str, Any], int]) -> tuple[Any, ...]:
-    rule, copies = row
-    return not rule.get("in_force"), "known_by" not in rule, -rule.get("confidence", 1), -copies, rule["mirror"]
 
 
 def text(value: object) -> str:
@@ -378,12 +335,12 @@ def _snippet(url: str | None, texts: Mapping[str, str]) -> str:
     return f'<p lang="" dir="auto">{text(found)}</p>' if found else ""
 
 
-def _rules(hosts: Sequence[tuple[Mapping[str, Any], int]]) -> str:
+def _rules(rules: Sequence[Mapping[str, Any]]) -> str:
     rows = []
-    for rule, copies in hosts[:MOST]:
-        state = "none" if "known_by" not in rule else "in force" if rule["in_force"] else "not in force"
+    for rule in rules[:MOST]:
+        state = "in force" if rule["in_force"] else "not in force"
         counts = (rule.get(name) for name in ("confidence", "same", "near", "different"))
-        names = (text(rule["mirror"]), text(rule["original"]), state, text(rule.get("known_by", "–")))
-        rows.append((*names, _number(copies), *map(_number, counts)))
-    caption = f"{_part(len(rows), len(hosts), 'pair')}; the surest rules come first"
-    return table(caption, "Mirror, Original, Rule, Known by", "Copies, Confidence, Same, Near, Different", rows)
+        names = (text(rule["mirror"]), text(rule["original"]), state, text(rule["known_by"]))
+        rows.append((*names, *map(_number, counts)))
+    caption = f"{_part(len(rows), len(rules), 'pair')}; the surest rules come first"
+    return table(caption, "Mirror, Original, Rule, Known by", "Confidence, Same, Near, Different", rows)

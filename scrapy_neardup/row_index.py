@@ -105,10 +105,8 @@ class Level:
 
     first: int
     last: int
-    places: npt.NDArray[np.int64]
-    """The place of the row in each slot, the oldest first."""
-    simhashes: Integers
-    """The SimHash in each slot; 0 for a row without SimHash."""
+    places: npt.NDArray[np.int64]  # the place of the row in each slot, the oldest first
+    simhashes: Integers  # the SimHash in each slot; 0 for a row without SimHash
     entries: Integers
 
     def __len__(self) -> int:
@@ -150,7 +148,6 @@ class Level:
         return find(self.entries, self.simhashes, questions, nearest)
 
     def count(self, key: int) -> int:
-        """Return the number of rows that have a key."""
         low = _posting(key)
         ends = np.searchsorted(self.entries, np.array([low, low + MOST], np.uint64))
         return int(ends[1] - ends[0])
@@ -159,10 +156,8 @@ class Level:
 class Places(NamedTuple):
     """The places of rows that answer a lookup. Some of these rows may not exist any more."""
 
-    keys: dict[int, list[int]]
-    """The places of each key that was found, oldest first."""
-    near: dict[int, int]
-    """The Hamming distances of near SimHashes by place, oldest first."""
+    keys: dict[int, list[int]]  # the places of each key that was found, oldest first
+    near: dict[int, int]  # the Hamming distances of near SimHashes by place, oldest first
 
 
 class RowIndex:
@@ -171,8 +166,7 @@ class RowIndex:
     def __init__(self, lacks_number: Callable[[int], bool] = lambda place: False) -> None:
         """`lacks_number` tells whether the row at a place has no number yet."""
         self._lacks_number = lacks_number
-        self.levels: list[Level] = []
-        """Levels in ascending order of row numbers, without gaps between them."""
+        self.levels: list[Level] = []  # levels in ascending order of row numbers, without gaps between them
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-index")
         self._merging: Future[list[Level]] | None = None
         self._restart(())

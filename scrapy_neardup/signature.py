@@ -18,20 +18,13 @@ class Signature(Decoded):
     """A document as it is stored. Parts of `record` are decoded on access."""
 
     url: str | None
-    record: bytes
-    """See `fingerprints/record.py`."""
-    first_seen: float
-    """Seconds since the epoch."""
-    title: str = ""
-    """At most `TITLE` characters."""
-    label: str = ""
-    """Words that name the item among others of its page; "" if it is alone there."""
-    id: int = 0
-    """The key of the row, made of a code of the run and a number in the run; 0 until a store holds the document."""
-    count: Callable[[int], int] | None = None
-    """Returns the number of copies of a document, given its id. Set by the store that holds the document."""
-    sample: bool = False
-    """True if the document is in the store's sample of the pages of its host. Set by the store."""
+    record: bytes  # see `fingerprints/record.py`
+    first_seen: float  # seconds since the epoch
+    title: str = ""  # at most `TITLE` characters
+    label: str = ""  # words that name the item among others of its page; "" if it is alone there
+    id: int = 0  # the key of the row (see `store/records.py`); 0 until a store holds the document
+    count: Callable[[int], int] | None = None  # the number of copies of a document, by its id; set by the store
+    sample: bool = False  # true if the document is in the store's sample of its host; set by the store
 
     @cached_property
     def home(self) -> str:
@@ -39,68 +32,47 @@ class Signature(Decoded):
         return home(self.url or "")
 
     def says_the_same(self, other: Signature) -> bool:
-        """Return whether two documents have equal sketches and facts."""
         return (self.sketch, self.facts) == (other.sketch, other.facts)
 
     def is_twin_of(self, other: Signature) -> bool:
         """Return whether two documents have equal titles, sketches and facts, as when two processes hold one page."""
         return self.title == other.title and self.says_the_same(other)
 
-    def shrink(self) -> None:
-        """Forget the decoded values, which take more memory than the record."""
-        vars(self).clear()
-
     @property
     def can_be_repeated(self) -> bool:
-        """True if the document has text, or facts and a URL."""
         return self.head.tokens > 0 or bool(self.head.facts and self.url)
 
     @property
     def copy_count(self) -> int:
-        """The number of known copies."""
         return self.count(self.id) if self.count else 0
 
 
 class Evidence(NamedTuple):
     """The measurements of a pair of documents."""
 
-    detector: str
-    """The first detector that proposed the earlier document."""
-    hamming: int | None
-    """The Hamming distance between the SimHashes; None if a document has none."""
+    detector: str  # the first detector that proposed the earlier document
+    hamming: int | None  # the Hamming distance between the SimHashes; None if a document has none
     resemblance: float
     containment: float
     length_ratio: float
-    kind: str | None = None
-    """The kind of a copied page, see `verdict.page_kind`; None if a layout is unknown."""
+    kind: str | None = None  # the kind of a copied page, see `verdict.page_kind`; None if a layout is unknown
 
 
 @dataclass(eq=False, slots=True)
 class Visit:
     """The outcome of the last fetch of a URL, or a note under another name (see `store/visits.py`)."""
 
-    url: str
-    """The URL as it was requested; "" for a visit with a name."""
-    signature: Signature | None
-    """The document that the URL returned; None if the URL returned several, or content that is not held."""
-    is_copy: bool
-    """True if the URL repeats a document that another URL returned."""
-    seen: float
-    """Seconds since the epoch."""
-    size: int = 0
-    """Bytes of the response; 0 if unknown."""
-    evidence: Evidence | None = None
-    """The evidence on a copy."""
-    firm: bool = True
-    """False if the URL may return other content at the next fetch. Then it is never skipped for this document."""
-    name: str = ""
-    """The name by which the visit is found, if that is no URL; it begins with a kind such as `item`."""
-    target: int | None = None
-    """The id of the document; set by the store."""
-    at: int = 0
-    """An id made of the code and a number of the run that first saw this state; set by the store."""
-    before: Visit | None = None
-    """The state before the run in `at`, with `target` instead of `signature`; set by the store."""
+    url: str  # as it was requested; "" for a visit with a name
+    signature: Signature | None  # None if the URL returned several documents, or content that is not held
+    is_copy: bool  # true if the URL repeats a document that another URL returned
+    seen: float  # seconds since the epoch
+    size: int = 0  # bytes of the response; 0 if unknown
+    evidence: Evidence | None = None  # on a copy
+    firm: bool = True  # false if the URL may return other content at the next fetch; then it is never skipped
+    name: str = ""  # by which it is found, if not by a URL; it begins with a kind such as `item`
+    target: int | None = None  # the id of the document; set by the store
+    at: int = 0  # an id made of the code and a number of the run that first saw this state; set by the store
+    before: Visit | None = None  # the state before the run in `at`, with `target` alone; set by the store
 
     @property
     def shown(self) -> str:

@@ -79,8 +79,7 @@ class Apart(NamedTuple):
     """A held document with the text of another one, and the only fact that keeps the two apart."""
 
     signature: Signature
-    name: int
-    """The hash of the name of the field."""
+    name: int  # the hash of the name of the field
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ import numpy as np
 from forks import FORKS, PYTHON, Talk
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.detectors import Detector, Exact, SimHash
+from scrapy_neardup.detectors import Detector, Exact, Signer, SimHash
 from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import hash_text
-from scrapy_neardup.fingerprints.record import Sketch, encode, make_sketch
+from scrapy_neardup.fingerprints.record import Decoded, Sketch, encode, make_sketch
 from scrapy_neardup.signature import Signature, Visit
 from scrapy_neardup.store import Store
 from scrapy_neardup.text.urls import canonical_url
@@ -56,6 +56,12 @@ def sketch(tokens: int = 100, shingles: Iterable[int] | np.ndarray = (), figures
     """Return a sketch of hashes of shingles, and of figures given as the upper 16 bits of their hashes."""
     upper = sorted(figure << 48 for figure in figures)
     return make_sketch(tokens, np.array(shingles, dtype=np.uint64), np.array(upper, dtype=np.uint64))
+
+
+def sketch_of(text: str) -> Sketch:
+    """Return the sketch of a text."""
+    [record] = Signer([]).records([Document(text=text)])
+    return Decoded(record).sketch
 
 
 def detectors() -> list[Detector]:

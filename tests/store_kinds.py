@@ -109,7 +109,7 @@ class Place:
             return dict(connection.execute("SELECT key, value FROM neardup"))
 
     def exported(self, name: str = "") -> list[dict[str, Any]]:
-        with export_rows(self.address, name) as rows:
+        with closing(export_rows(self.address, name)) as rows:
             return [json.loads(json.dumps(row)) for row in rows]
 
     def sorted_rows(self) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -238,7 +239,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, imatch in (("held", "imatch"), ("other", {"name": "imatch", "randomized": 3})):
         with Deduplicator.open(str(made / f"{name}.sqlite"), detectors=[imatch, *Config().detectors[2:]]) as dedup:
             dedup.claim(Document(URL, text(1))).commit()
-    with export_rows(str(made / "held.sqlite"), "") as exported:
+    with closing(export_rows(str(made / "held.sqlite"), "")) as exported:
         write_rows(made / "held.jsonl", exported)
     lines = (made / "held.jsonl").read_text().splitlines()
     (made / "bad_export.jsonl").write_text("\n".join([*lines[:2], "{", *lines[2:]]))

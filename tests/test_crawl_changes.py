@@ -6,6 +6,7 @@ import json
 
 import pytest
 from cli import refused, succeeded
+from helpers import sketch_of
 from site_server import Gate, Page, article, html
 from tiers import slow
 
@@ -282,7 +283,7 @@ def test_a_url_that_changes_twice_in_a_run_is_compared_with_the_run_before(tmp_p
             assert state
             target = state.before and state.before.target
             before = dedup.store.document(target) if target else None
-    assert (before.url, before.sketch.codes) == ("http://a.example/b", Document(text=article(2)).sketch.codes)
+    assert (before.url, before.sketch.codes) == ("http://a.example/b", sketch_of(article(2)).codes)
 
 
 def test_a_page_that_is_not_fetched_again_is_not_gone(crawl, a):

@@ -15,7 +15,7 @@ from typing import Any
 import mmh3
 import numpy as np
 import pytest
-from helpers import hashes, sketch, words
+from helpers import hashes, sketch, sketch_of, words
 
 from scrapy_neardup.detectors import Exact, IMatch, Shingle, SimHash
 from scrapy_neardup.document import Document
@@ -207,10 +207,10 @@ def pair(shared: int, each: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_sketch_of_a_document_counts_its_tokens_shingles_and_figures() -> None:
-    made = Document(text="In 2024 the 2 boats of 2024 made 31st place; in 2024 the 2 boats won 3rd").sketch
+    made = sketch_of("In 2024 the 2 boats of 2024 made 31st place; in 2024 the 2 boats won 3rd")
     # 17 tokens, 15 runs of which "in 2024 the", "2024 the 2" and "the 2 boats" come twice; 2024, 2, 31st, 3rd.
     assert (made.tokens, made.shingles, made.figures) == (17, 12, 4)
-    assert Document(text="").sketch == sketch(tokens=0) == (0, 0, 0, *sketch(tokens=0)[3:])
+    assert sketch_of("") == sketch(tokens=0) == (0, 0, 0, *sketch(tokens=0)[3:])
 
 
 def with_codes(*codes: int) -> Sketch:
@@ -349,7 +349,7 @@ GOLDEN: dict[str, dict[str, Any]] = {
 def values(text: str) -> dict[str, Any]:
     """Return everything that is stored of a text's content."""
     document = Document(text=text)
-    made = document.sketch
+    made = sketch_of(text)
     detectors = [Exact(), IMatch(builtin(), 3), SimHash(3), Shingle()]
     return {
         **{d.name: [f"{value:016x}" for value in d.fingerprints(document)] for d in detectors},

@@ -8,7 +8,7 @@ import pytest
 
 from scrapy_neardup import hosts as module
 from scrapy_neardup.hosts import WINDOW, Finding, Hosts, Outcome, Tally, Trial, beta_quantile, confidence, outcome_of
-from scrapy_neardup.text.urls import Shape, counterpart, place, shape, site
+from scrapy_neardup.text.urls import Shape, counterpart, shape, site
 
 A, B = "http://a.example", "http://b.example"
 SAME, NEAR, DIFFERENT = Outcome.SAME, Outcome.NEAR, Outcome.DIFFERENT
@@ -72,8 +72,10 @@ def test_shape_is_what_two_corresponding_urls_do_not_share(a: str, b: str, expec
     assert shape(A + a, B + b) == expected
     assert shape(B + b, A + a) == (expected and expected.flip())
     if expected:
-        assert counterpart(A + a, expected, "b.example") == counterpart(B + b, Shape(), "b.example")
-        assert place(A + a, expected) == place(B + b, expected.flip()) != place(f"{A}{a}#!other", expected)
+        there, where = counterpart(A + a, expected, "b.example")
+        assert there == counterpart(B + b, Shape(), "b.example")[0]
+        assert where == counterpart(B + b, expected.flip(), "a.example")[1]
+        assert where != counterpart(f"{A}{a}#!other", expected, "b.example")[1]
 
 
 @pytest.mark.parametrize(
@@ -82,13 +84,12 @@ def test_shape_is_what_two_corresponding_urls_do_not_share(a: str, b: str, expec
 def test_what_is_no_page_s_address_has_no_shape(url: str) -> None:
     assert shape(url, f"{A}/x") is None
     assert counterpart(url, Shape(), "b.example") is None
-    assert place(url, Shape()) is None
     assert site(url) == ""
 
 
 def test_a_prefix_ends_at_a_slash_and_is_not_long() -> None:
     assert counterpart(f"{A}/deep/x", Shape(("/de", "")), "b.example") is None
-    assert counterpart(f"{A}/de/x?q=1", Shape(("/de", "")), "b.example") == f"{B}/x?q=1"
+    assert counterpart(f"{A}/de/x?q=1", Shape(("/de", "")), "b.example")[0] == f"{B}/x?q=1"
     assert shape(f"{A}/x", f"{B}/{'d/' * 200}x") is None
 
 

@@ -44,7 +44,7 @@ def test_elements_go_by_their_classes_and_where_there_are_none_by_framing_tags(p
 
 def test_what_the_page_says_and_how_long_it_is_changes_nothing() -> None:
     assert of("<div class=a><p>one</div>") == of("<div class=a><p>two<p>three</div>")
-    assert layout([]) == 0
+    assert layout(frozenset()) == 0
 
 
 def test_another_template_is_another_layout() -> None:

@@ -19,7 +19,7 @@ from scrapy_neardup import native
 from scrapy_neardup.document import Document
 from scrapy_neardup.fingerprints.hashes import Terms, hash_tokens
 from scrapy_neardup.fingerprints.record import Decoded, Source, Wanted, make, overlap
-from scrapy_neardup.text.tokens import _RUNS, _foreign, token_lines, word_lines
+from scrapy_neardup.text.tokens import _RUNS, _foreign, tokenize, word_lines
 
 compiled = native.compiled
 COMPILER = (sysconfig.get_config_var("CC") or "").partition(" ")[0]
@@ -97,8 +97,8 @@ def test_compiled_and_python_values_of_any_text_are_equal(text: str) -> None:
 )
 def test_each_character_among_chinese(first: int) -> None:
     for character in map(chr, range(first, first + 0x200)):
-        assert_equal(token_lines, f"汉{character}字 {character}a")
-        assert_equal(token_lines, f"b{character}a")
+        assert_equal(tokenize, f"汉{character}字 {character}a")
+        assert_equal(tokenize, f"b{character}a")
 
 
 @settings(deadline=None)

@@ -14,7 +14,7 @@ from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import hash_text
 from scrapy_neardup.fingerprints.record import resemblance
 from scrapy_neardup.matching import siblings
-from scrapy_neardup.matching.siblings import JudgedPage, Siblings
+from scrapy_neardup.matching.siblings import JudgedPage, Pair, Siblings
 from scrapy_neardup.signature import Signature
 
 A, B = "http://a.example", "http://b.example"
@@ -375,7 +375,7 @@ def test_few_shingles_that_are_no_form_are_compared_with_the_whole_texts() -> No
 
     dedup, later = Deduplicator.open(), bird(4, "tern", "stork")
     held = [dedup.sign(bird(*each)) for each in ((1, "gull", "stork"), (2, "gull", "heron"), (3, "tern", "heron"))]
-    pair = known_page(later, *held).beside(held[0])
+    pair = Pair(known_page(later, *held), held[0])
     assert pair.own_resemblance == resemblance(held[0].sketch, dedup.sign(later).sketch) < 0.7
 
 
@@ -390,9 +390,9 @@ def test_a_mirror_under_the_title_of_the_later_page_leaves_the_subjects_known() 
     mirror = Document(f"{B}/2", edited(text(1), 50, 90, 130), "Kites")
     dedup = Deduplicator.open()
     held = [dedup.sign(each) for each in (earlier, mirror)]
-    assert known_page(later, *held).beside(held[0]).differ_in_subject is True
+    assert Pair(known_page(later, *held), held[0]).differ_in_subject is True
     assert (
-        known_page(later, held[0], dedup.sign(Document(f"{A}/3", text(9), "KITES"))).beside(held[0]).differ_in_subject
+        Pair(known_page(later, held[0], dedup.sign(Document(f"{A}/3", text(9), "KITES"))), held[0]).differ_in_subject
         is None
     )
 
@@ -918,7 +918,7 @@ def learned(known: Siblings, *documents: Document) -> None:
 def form_of(known: Siblings, document: Document) -> float:
     """Return how much of a document is known to be form."""
     signature = Deduplicator.open().sign(document)
-    return round(known.page(document, signature, ()).beside(signature).form, 1)
+    return round(Pair(known.page(document, signature, ()), signature).form, 1)
 
 
 def test_hosts_longest_not_seen_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

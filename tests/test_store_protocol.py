@@ -29,7 +29,7 @@ from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, open_store
 from scrapy_neardup.store.redis import RedisBackend
 from scrapy_neardup.store.redis_server import code
-from scrapy_neardup.text.urls import Shape, place
+from scrapy_neardup.text.urls import Shape, counterpart
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "25"))
 FEW = 2  # of them in the quick tier
@@ -187,8 +187,9 @@ class Histories(RuleBasedStateMachine):
     @rule(path=st.sampled_from(PATHS), outcome=st.sampled_from([0, 1, 2]), content=st.integers(0, 2**64 - 1))
     def learn(self, path: str, outcome: int, content: int) -> None:
         self.count += 1
-        where = place(f"http://{PAIR[0]}{path}", Shape())
-        assert where
+        found = counterpart(f"http://{PAIR[0]}{path}", Shape(), PAIR[1])
+        assert found
+        _, where = found
         row = Trial(PAIR, ("", ""), ("", ""), where.path, outcome, content, where.branch, 1, float(self.count))
         self.store.hosts.load([row])
         self.store.learn([row])

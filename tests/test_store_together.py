@@ -58,7 +58,7 @@ def test_two_writers_lose_nothing_while_others_tidy_up(tmp_path: Path, count: in
         survey = verify(path)
         assert survey.whole, survey.findings
         compact(path)
-        with export_rows(path, "") as rows:
+        with closing(export_rows(path, "")) as rows:
             assert [row["type"] for row in rows][-1] == "end"
     ends = [writer.communicate(timeout=120) for writer in writers]
     assert [writer.returncode for writer in writers] == [0, 0], ends

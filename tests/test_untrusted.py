@@ -66,7 +66,7 @@ class Export:
 
     def __init__(self, folder: Path) -> None:
         store_damage.make(folder / "store.sqlite", (25, 5, 5))
-        with export_rows(str(folder / "store.sqlite"), "") as rows:
+        with closing(export_rows(str(folder / "store.sqlite"), "")) as rows:
             self.rows: list[dict[str, Any]] = json.loads(json.dumps([*rows]))
 
 
@@ -109,7 +109,7 @@ def test_import_of_rows_with_anything_in_them(
     with telling(ValueError, StoreError):
         import_rows(str(store), "", iter(rows))
     if store.exists():  # whatever was taken in can be asked for
-        with export_rows(str(store), "") as again:
+        with closing(export_rows(str(store), "")) as again:
             assert [*again]
         opened = None
         with telling(StoreError):  # of another scheme

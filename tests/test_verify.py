@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from helpers import hashes, sketch, text
+from helpers import hashes, sketch, sketch_of, text
 
-from scrapy_neardup.document import Document
 from scrapy_neardup.matching.matcher import ANYTHING, Comparison, Rule, compare
 
 RULE = Rule(resemblance=0.5, length_ratio=2.0, min_tokens=20)
@@ -20,7 +19,7 @@ def test_compare_texts_of_different_length() -> None:
 
 
 def test_compare_with_a_part_of_the_text() -> None:
-    whole, part = Document(text=text(1, 300)).sketch, Document(text=text(1, 150)).sketch
+    whole, part = sketch_of(text(1, 300)), sketch_of(text(1, 150))
     found = compare(whole, part)
     assert found.length_ratio == 2.0
     assert found.resemblance == pytest.approx(0.5, abs=0.08)

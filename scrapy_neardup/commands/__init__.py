@@ -123,10 +123,20 @@ class Command(ScrapyCommand):
         return parser
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from ..files import FileError
+        from ..settings import ConfigError
+        from ..store import StoreError
+        from ..text.html import ExtractorError
+
         try:
             with ending_on_signals():
-                self.exitcode = self._run(opts)
+                if opts.verb is None:
+                    print(overview())
+                else:
+                    self.exitcode = _functions(opts.verb)[1](opts, self.settings) or 0
                 sys.stdout.flush()
+        except (ConfigError, ExtractorError, FileError, StoreError) as error:
+            self.exitcode = _refused(opts.verb, error)
         except BrokenPipeError:  # nobody reads the output any more
             self.exitcode = self.exitcode or UNREAD
         except OSError as error:  # not of a file: those are FileErrors and StoreErrors
@@ -135,20 +145,6 @@ class Command(ScrapyCommand):
             self.exitcode = INTERRUPTED
         finally:
             discard()
-
-    def _run(self, opts: argparse.Namespace) -> int:
-        from ..files import FileError
-        from ..settings import ConfigError
-        from ..store import StoreError
-        from ..text.html import ExtractorError
-
-        if opts.verb is None:
-            print(overview())
-            return 0
-        try:
-            return _functions(opts.verb)[1](opts, self.settings) or 0
-        except (ConfigError, ExtractorError, FileError, StoreError) as error:
-            return _refused(opts.verb, error)
 
 
 class VerbParser(argparse.ArgumentParser):
@@ -173,9 +169,6 @@ def _refused(verb: str | None, why: object) -> int:
     with suppress(OSError):  # stderr can't be written either
         print(f"{PROGRAM} {verb or ''}".rstrip() + f": {shown(why)}", file=sys.stderr)
     return 2
-
-
-# Results
 
 
 def answer(opts: argparse.Namespace, result: object, lines: Iterable[str] = (), said: str = "") -> None:
@@ -220,9 +213,6 @@ class Moment:
         return f"{time.strftime('%Y-%m-%dT%H:%M:%S', self._local)}{offset[:-2]}:{offset[-2:]}"
 
 
-# Streams
-
-
 def prepare() -> None:
     """Make stdout and stderr accept all characters: those that they can't encode become escapes such as `\\u2192`."""
     for name in ("stdout", "stderr"):
@@ -239,9 +229,6 @@ def discard() -> None:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-# Signals
 
 
 @contextmanager

@@ -100,9 +100,6 @@ def _on_project(opts: argparse.Namespace, settings: BaseSettings) -> Iterator[Re
     yield from _on_store(opts, settings, config)
 
 
-# The settings of the project
-
-
 def on_settings(settings: BaseSettings, config: Config) -> list[Remark]:
     """Return remarks on the settings of a project, errors first. `config` has the plugin's own settings."""
     found = [*_on_components(settings), *_on_others(settings), *_on_ours(config)]
@@ -184,9 +181,6 @@ def _placed(settings: BaseSettings, setting: str) -> Iterator[tuple[str, Any, fl
 
 def _is(found: Any, component: str) -> bool:
     return isinstance(found, type) and issubclass(found, load_object(component))
-
-
-# The store
 
 
 def _on_store(opts: argparse.Namespace, settings: BaseSettings, config: Config) -> Iterator[Remark]:

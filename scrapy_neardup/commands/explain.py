@@ -69,9 +69,6 @@ def run_explain(opts: argparse.Namespace, settings: BaseSettings) -> None:
     answer(opts, result, [*fields(told), *filter(None, [result.get("sentence")])])
 
 
-# A page of the store
-
-
 def _explain_url(dedup: Deduplicator, config: Config, url: str) -> dict[str, Any]:
     link, items = dedup.store.resolve(url), dedup.store.of_page(url)
     mirrors = Mirrors(dedup.store, config, dedup.matcher.reviews)
@@ -111,7 +108,6 @@ def _said(dedup: Deduplicator, link: Visit) -> str:
 
 
 def _explain_items(url: str, items: list[Signature]) -> dict[str, Any]:
-    """Explain a page that gave several items, of which `items` are held."""
     return {
         "url": url,
         "status": "fetched each time: it gave several items",
@@ -166,9 +162,6 @@ def _described(store: Store, signature: Signature) -> dict[str, Any]:
         "first_seen": Moment(signature.first_seen),
         "run": store.run_of(signature) or None,
     }
-
-
-# Two pages
 
 
 def _compare_held(dedup: Deduplicator, config: Config, *urls: str) -> dict[str, Any]:
@@ -240,14 +233,10 @@ def _beginning(text: str) -> list[str]:
     return wrap(text[: 2 * WIDTH * BEGINNING], WIDTH, max_lines=BEGINNING, placeholder="…")
 
 
-# The points that decide
-
-
 class Point(NamedTuple):
     """One check in the comparison of two documents."""
 
-    text: str
-    """The measure and its threshold: "resemblance 0.76, needed 0.43"."""
+    text: str  # the measure and its threshold: "resemblance 0.76, needed 0.43"
     is_met: bool
 
 

@@ -28,8 +28,6 @@ HEAD = (
     f"{'':34} {'P':>6} {'R':>6} {'F1':>6} {'lenient':>8} {'hard':>6} {'cand./doc':>10} {'docs/s':>7} {'bytes/doc':>9}"
 )
 
-# Evaluate
-
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -94,9 +92,6 @@ def _measures(row: Mapping[str, Any]) -> str:
     )
 
 
-# Calibrate
-
-
 def add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="folder with docs.jsonl and pairs.jsonl")
     text = "the target precision: the share of the found pairs that are duplicates"
@@ -128,9 +123,6 @@ def run_calibrate(opts: argparse.Namespace, settings: BaseSettings) -> None:
     ]
     lines = [*told, *(f"{name} = {value!r}" for name, value in named.items())]
     answer(opts, {"settings": named, "reached": score}, lines)
-
-
-# Lexicon
 
 
 def add_lexicon(parser: argparse.ArgumentParser) -> None:
@@ -172,9 +164,6 @@ def _lexicon(opts: argparse.Namespace, frequencies: Counter[str], documents: int
     if not lexicon.terms:
         raise FileError(f"no term is in the band {low} to {high} of {documents} documents; nothing was written")
     return lexicon
-
-
-# Cluster
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:

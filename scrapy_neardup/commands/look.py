@@ -25,8 +25,6 @@ from ..verdict import named
 from . import Moment, answer, fields
 from .options import check_apart, documents_of, held, whole, with_store
 
-# Clusters
-
 Cluster: TypeAlias = dict[str, Any]
 
 ORDERS: Mapping[str, Callable[[Cluster], float]] = {
@@ -81,9 +79,6 @@ def _lines(cluster: Cluster) -> Iterable[str]:
         yield f"  {resemblance if resemblance is not None else '-':>6}  {kind:7}  {member['url']}"
 
 
-# Report
-
-
 def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="write the page to FILE, .html or .htm")
     text = "feeds with the texts of originals and copies"
@@ -109,9 +104,6 @@ def run_report(opts: argparse.Namespace, settings: BaseSettings) -> None:
         file.write(made.page(texts))
     said = f"{plural(made.clusters, 'cluster')} of {plural(made.documents, 'document')}"
     answer(opts, {"clusters": made.clusters, "documents": made.documents}, said=said)
-
-
-# Changes
 
 
 def add_changes(parser: argparse.ArgumentParser) -> None:
@@ -145,9 +137,6 @@ def _change_line(change: report.Change) -> str:
     former = f"  (before: {change.former_url})" if change.former_url else ""
     measured = "" if change.resemblance is None else "fields" if change.resemblance == 1 else change.resemblance
     return f"{change.kind:7}  {measured:6}  {change.url}{former}"
-
-
-# Mirrors
 
 
 def run_mirrors(opts: argparse.Namespace, settings: BaseSettings) -> None:
@@ -195,9 +184,6 @@ def _pair_line(pair: Mapping[str, Any]) -> str:
     counts = f"{pair['same']} same, {pair['near']} near, {pair['different']} different"
     force, arrow = "" if pair["in_force"] else ", no rule", "↔" if pair["tied"] else "→"
     return f"{pair['mirror']} {arrow} {pair['original']}  confidence {pair['confidence']:.2f}: {counts}{force}"
-
-
-# Stats
 
 
 def add_stats(parser: argparse.ArgumentParser) -> None:

@@ -31,8 +31,6 @@ from . import answer, shown
 T = TypeVar("T")
 SHOWN = 10  # unreadable rows that are reported one by one
 
-# Values
-
 
 def _argument(check: Check) -> Callable[[str], Any]:
     """Return an argparse type that applies the check of a setting."""
@@ -71,9 +69,6 @@ def check_apart(**files: str | list[str] | None) -> None:
                 raise FileError(f"{name}: can't be both {before.replace('_', ' ')} and {what.replace('_', ' ')}")
 
 
-# The store
-
-
 def add_store(parser: argparse.ArgumentParser, default: str = "NEARDUP_STORE of the project") -> None:
     parser.add_argument("--store", type=_address, metavar="S", help=f"a path, or redis://… (default: {default})")
 
@@ -102,9 +97,6 @@ def held(config: Config) -> closing[Store]:
     return closing(open_store(config.store, (), namespace=config.namespace, run=None))
 
 
-# Pages
-
-
 def is_url(page: str) -> bool:
     """Return whether an argument is a URL rather than the path of a file."""
     return "://" in page
@@ -128,9 +120,6 @@ def documents_of(feeds: Sequence[str], config: Config) -> Iterator[tuple[str, Do
             document = item_document(row.data, fields)
             if document and document.url:
                 yield canonical_url(document.url), document
-
-
-# Feeds
 
 
 def add_feeds(parser: argparse.ArgumentParser) -> None:

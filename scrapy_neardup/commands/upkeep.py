@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 
 from scrapy.settings import BaseSettings
 from tqdm import tqdm
@@ -24,8 +25,6 @@ from ..store.transfer import export_rows, import_rows
 from ..text.urls import canonical_url
 from . import answer, shown
 from .options import check_apart, documents_of, duration, held, host_name, is_url, read_document, with_bar, with_store
-
-# Judge
 
 LABELS = {"same": SAME, "different": DIFFERENT}
 
@@ -77,8 +76,6 @@ def _page(page: str, feeds: list[str], store: Store, config: Config) -> Document
         raise StoreError(f"neither the store nor a feed knows {page}; allowed is a URL that a crawl has fetched")
     return Document(page, "")
 
-
-# Forget
 
 MUCH = 3  # the file is compacted if the forgotten documents, times this, are more than those left
 
@@ -141,9 +138,6 @@ def _forget(config: Config, what: Selection) -> Forgotten:
     return forgotten
 
 
-# Export and import
-
-
 def add_export(parser: argparse.ArgumentParser) -> None:
     text = "write JSON lines to FILE, or - for standard output; gzipped if the name ends in .gz"
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
@@ -161,7 +155,8 @@ def run_export(opts: argparse.Namespace, settings: BaseSettings) -> None:
     config = with_store(opts, settings)
     check_apart(the_store=config.store, the_output=opts.output, the_result="-" if opts.json else None)
     kinds = Counter[str]()
-    with writing(opts.output, JsonLines.endings) as file, export_rows(str(config.store), config.namespace) as rows:
+    exported = export_rows(str(config.store), config.namespace)
+    with writing(opts.output, JsonLines.endings) as file, closing(exported) as rows:
         head = next(rows)
         file.write(_line(head))
         for row in tqdm(rows, unit=" rows", total=head["documents"] + head["urls"], disable=None, leave=False):

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from scrapy import signals
 from scrapy.crawler import Crawler
@@ -31,9 +31,6 @@ from ..text.html import ExtractorError
 from . import Adviser, default_store
 from .observers import DroppedFeed
 from .workers import Workers, arrived, pause
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 T = TypeVar("T")
 P = TypeVar("P", bound="Component")
@@ -369,8 +366,6 @@ class NearDup:
             self.count("errors")
             logger.exception("%s failed on %s", type(component).__name__, what)
 
-    # Counting
-
     def count(self, name: Stat, by: int = 1) -> None:
         self.stats.inc_value(PREFIX + name, by)
 
@@ -386,7 +381,7 @@ class Component:
         self.config, self.crawler, self.dedup = neardup.config, neardup.crawler, neardup.dedup
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls: type[P], crawler: Crawler) -> P:
         return NearDup.from_crawler(crawler).component(cls)
 
 

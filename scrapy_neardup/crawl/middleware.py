@@ -64,17 +64,12 @@ DEAD = (
 class Ticket(NamedTuple):
     """The record of one changed request. A blank ticket has no reason, and belongs to an unchanged request."""
 
-    url: str
-    """The URL of the request to which the ticket belongs."""
+    url: str  # of the request to which the ticket belongs
     reason: str = ""
-    instead_of: str | None = None
-    """For a detour: the URL that was requested first."""
-    tried: Sequence[str] = ()
-    """For a detour from a dead link: the URLs that failed so far. Else empty."""
-    tested: str = ""
-    """For a recheck: the rule or the original because of which a skip was advised."""
-    inherited: int = 0
-    """The number of redirects in the meta that a spider copied from another request."""
+    instead_of: str | None = None  # for a detour: the URL that was requested first
+    tried: Sequence[str] = ()  # for a detour from a dead link: the URLs that failed so far
+    tested: str = ""  # for a recheck: the rule or the original because of which a skip was advised
+    inherited: int = 0  # redirects in the meta that a spider copied from another request
 
     @classmethod
     def of(cls, request: Request) -> Ticket:
@@ -488,11 +483,8 @@ class MirrorMiddleware(Component):
         if ticket.tested:
             self._failed[ticket.tested] = True
 
-    # Dead links
-
     def _note_gone(self, url: str) -> None:
         self._failed[canonical_url(url)] = True
 
     def _is_gone(self, url: str) -> bool:
-        """Return whether a URL or its host failed in this crawl."""
         return canonical_url(url) in self._failed or host(url) in self._failed

@@ -122,16 +122,11 @@ def _tree(response: Response) -> Tree | None:
 class ItemInHand:
     """An item on its way through the pipelines."""
 
-    page: Page | None
-    """The page that gave the item; None if it is unknown."""
-    outer: ItemInHand | None
-    """The item that a pipeline was processing when it sent this item through the pipelines; None for most items."""
-    lost: deque[Claim]
-    """The claims of items that ended without an outcome. `lose` adds to them."""
-    claim: Claim | None = None
-    """The claim that is to be settled; None if there is none."""
-    late: Document | None = None
-    """The document that is to be claimed later, if the store did not answer."""
+    page: Page | None  # the page that gave the item; None if it is unknown
+    outer: ItemInHand | None  # the item that a pipeline was processing when it sent this one; mostly None
+    lost: deque[Claim]  # the claims of items that ended without an outcome; `lose` adds to them
+    claim: Claim | None = None  # the claim that is to be settled
+    late: Document | None = None  # what is to be claimed later, if the store did not answer
     is_judged: bool = False
     has_ended: bool = False
 
@@ -275,7 +270,7 @@ class ItemOrigins(Component):
             return
         document, deliveries = (claim.match or claim).signature, self.dedup.deliveries
         if page and page.ticket.reason == STAND_IN:
-            deliveries.record_passing(document)
+            deliveries.passing.add(document)
             return
         own = document.url
         by_own_host = own in self.dedup.matcher.preference and host(own or "") == host(claim.document.url or "")

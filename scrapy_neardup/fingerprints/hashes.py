@@ -5,7 +5,7 @@ MurmurHash3 gives equal values in every process and on every machine; `hash()` d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -36,7 +36,6 @@ def hash_text(text: str) -> int:
 
 
 def hash_bytes(data: bytes) -> int:
-    """Hash bytes to an unsigned 64-bit integer."""
     return int(mmh3.hash64(data, signed=False)[0])
 
 
@@ -100,20 +99,16 @@ def hamming(a: int, b: int) -> int:
 SAME_LAYOUT = 12  # bits: copies on one template differ by up to 9, pages of two sites by 17 or more in 99 of 100 cases
 
 
-def layout(elements: Iterable[str]) -> int:
-    """Return the 64-bit SimHash of the distinct element names of a page; 0 (unknown) for no names.
+@lru_cache(maxsize=64)  # many pages of a site have equal elements
+def layout(elements: frozenset[str]) -> int:
+    """Return the 64-bit SimHash of the element names of a page; 0 (unknown) for no names.
 
     A name is a tag, such as `table`, or a class, such as `.story`. Counts are left out: an article with more paragraphs
     has the same layout.
 
     Charikar 2002, section 3 (SimHash).
     """
-    return _layout(frozenset(elements))
-
-
-@lru_cache(maxsize=64)  # many pages of a site have equal elements
-def _layout(names: frozenset[str]) -> int:
-    return simhash(hash_tokens(sorted(names)))
+    return simhash(hash_tokens(sorted(elements)))
 
 
 def same_layout(a: int, b: int) -> bool:
@@ -128,8 +123,7 @@ class Terms:
     """The terms of a lexicon as hashes."""
 
     def __init__(self, hashes: Hashes) -> None:
-        self.hashes = distinct(hashes)
-        """The hashes, ascending."""
+        self.hashes = distinct(hashes)  # ascending
         buckets = np.arange((1 << _FIRST) + 1, dtype=np.uint64)
         starts = self.hashes.searchsorted(buckets[:-1] << np.uint64(64 - _FIRST))
         self.starts = np.append(starts, len(self.hashes)).astype(np.uint32)

@@ -53,23 +53,17 @@ class Sketch(NamedTuple):
     """Counts and samples of the tokens of a document, about 570 bytes."""
 
     tokens: int
-    shingles: int
-    """The number of distinct shingles."""
-    figures: int
-    """The number of distinct figures."""
-    codes: bytes
-    """One byte for each of 512 bins, computed from the smallest shingle hash in the bin; 0 for an empty bin."""
-    figure_sample: bytes
-    """The 16 smallest hashes of distinct figures, ascending, 16 bits for each hash."""
+    shingles: int  # distinct shingles
+    figures: int  # distinct figures
+    codes: bytes  # a byte for each of 512 bins, made of its smallest shingle hash; 0 for an empty bin
+    figure_sample: bytes  # the 16 smallest hashes of distinct figures, ascending, 16 bits for each hash
 
 
 class Source(NamedTuple):
     """The parts that a record is made of."""
 
-    text: bytes
-    """The tokens in UTF-8, one on each line. The compiled part also takes what `tokens.spaced` returns."""
-    home: bytes = b""
-    """The host; b"" if it is unknown."""
+    text: bytes  # the tokens in UTF-8, one a line; the compiled part also takes what `tokens.spaced` returns
+    home: bytes = b""  # the host; b"" if it is unknown
     facts: bytes = b""
     layout: int = 0
 
@@ -80,31 +74,24 @@ class Wanted(NamedTuple):
     exact: bool = False
     simhash: bool = False
     shingle: bool = False
-    digests: int = 0
-    """The number of I-Match digests; 0 for none."""
-    terms: Terms | None = None
-    """The terms of the I-Match lexicon."""
+    digests: int = 0  # the number of I-Match digests; 0 for none
+    terms: Terms | None = None  # the terms of the I-Match lexicon
 
 
 class Head(NamedTuple):
     """The beginning of a record. See the module for `digests`, `bands`, `facts` and `own`."""
 
     tokens: int
-    shingles: int
-    """The number of distinct shingles."""
-    figures: int
-    """The number of distinct figures."""
-    sampled: int
-    """The number of figures in `sample`."""
+    shingles: int  # distinct shingles
+    figures: int  # distinct figures
+    sampled: int  # figures in `sample`
     has_simhash: int
     digests: int
     bands: int
     facts: int
     own: int
-    digest: int
-    """The key of the text for the detector `exact`; 0 if there is none. Equal texts have equal keys."""
-    identity: int
-    """The key of the host, the facts and the text together; 0 without facts or host."""
+    digest: int  # the key of the text for the detector `exact`, equal for equal texts; 0 if there is none
+    identity: int  # the key of the host, the facts and the text together; 0 without facts or host
     simhash: int
     layout: int
     sample: bytes
@@ -163,7 +150,7 @@ class Decoded:
     def fingerprints(self) -> dict[str, tuple[int, ...]]:
         """The fingerprints by detector. A detector that abstained has () or, like `simhash`, is missing."""
         head = self.head
-        made = {name: tuple(_value(name, key) for key in keys) for name, keys in self.keys.items()}
+        made = {name: tuple(key * _INVERSE & _ALL ^ salt(name) for key in keys) for name, keys in self.keys.items()}
         kept = {EXACT: made[EXACT], IMATCH: head.digests, SIMHASH: head.has_simhash, SHINGLE: head.bands}
         found = {name: made.get(name, (head.simhash,)) for name, is_kept in kept.items() if is_kept}
         return found | dict(self._own())
@@ -283,24 +270,16 @@ def keys_of(name: str, fingerprints: Sequence[int]) -> list[int]:
     return [(value ^ mixed) * _MULTIPLIER & _ALL for value in fingerprints]
 
 
-def _value(name: str, key: int) -> int:
-    return key * _INVERSE & _ALL ^ salt(name)
-
-
 # Sketches are compared in place of texts: the probability of equal minima in a bin is the resemblance of the texts
 
 
 class Overlap(NamedTuple):
     """The result of comparing the codes of two sketches, as numbers of bins."""
 
-    first: int
-    """The number of bins that have a code in the first sketch."""
-    any: int
-    """The number of bins that have a code in at least one sketch."""
-    both: int
-    """The number of bins that have a code in both sketches."""
-    equal: int
-    """The number of bins that have equal codes in both sketches."""
+    first: int  # bins that have a code in the first sketch
+    any: int  # bins that have a code in at least one sketch
+    both: int  # bins that have a code in both sketches
+    equal: int  # bins that have equal codes in both sketches
 
     @property
     def shared(self) -> float:

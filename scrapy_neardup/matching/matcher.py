@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import mmh3
-
 from ..document import Document
 from ..facts import agree, agree_in, differing, name_of, names_in, strong, telling
-from ..fingerprints.hashes import hamming
+from ..fingerprints.hashes import hamming, hash_bytes
 from ..fingerprints.record import Sketch, containment, missing_figures, resemblance
 from ..hosts import Finding, outcome_of
 from ..settings import Config
@@ -45,14 +43,10 @@ class Comparison(NamedTuple):
 
     resemblance: float
     containment: float
-    length_ratio: float
-    """The tokens of the longer text, divided by those of the shorter. Peng et al., section 3.2, step 3."""
-    tokens: int
-    """Tokens of the shorter text."""
-    figures: int
-    """The number of figures in the document that has fewer of them; 0 if one document has none."""
-    missing_figures: float
-    """The number of `figures` that the other document lacks."""
+    length_ratio: float  # tokens of the longer text by those of the shorter; Peng et al., section 3.2, step 3
+    tokens: int  # tokens of the shorter text
+    figures: int  # figures of the document that has fewer of them; 0 if one has none
+    missing_figures: float  # the number of `figures` that the other document lacks
 
 
 def compare(a: Sketch, b: Sketch) -> Comparison:
@@ -176,8 +170,7 @@ NEAREST = 0.1  # matches count as nearest if their resemblance is less than this
 
 _cached = lru_cache(maxsize=10_000)
 _SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
-Proposed: TypeAlias = tuple[str, Signature]
-"""The name of a detector, and a document that it proposed."""
+Proposed: TypeAlias = tuple[str, Signature]  # the name of a detector, and a document that it proposed
 
 
 class Matcher:
@@ -187,8 +180,7 @@ class Matcher:
         self.rule = Rule.from_config(config)
         self.reviews = reviews
         self.preference = Preference(config.preferred_hosts)
-        self.compared = 0
-        """The number of compared candidates so far."""
+        self.compared = 0  # the number of compared candidates so far
         self._store = store
         self._scope = _SCOPES[config.scope]
         self.apart: Apart | None = None
@@ -197,10 +189,8 @@ class Matcher:
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
         self.keeps_revisits = config.revisit == "keep"
-        self._copies: dict[tuple[str, int], Signature] = {}
-        """The first copy with facts, by its host and the id of its original."""
-        self._given: OrderedDict[str, set[int]] = OrderedDict()
-        """The ids of the documents that each page with several items gave."""
+        self._copies: dict[tuple[str, int], Signature] = {}  # the first copy with facts, by host and id of the original
+        self._given: OrderedDict[str, set[int]] = OrderedDict()  # the documents of each page with several items, by id
 
     def learn(self, document: Document, signature: Signature, match: Match | None) -> None:
         """Remember a document, to recognise siblings among later documents. `match` is its match with its original."""
@@ -357,7 +347,7 @@ class Matcher:
         The two are siblings, or a person judged them different.
         """
         page = self._page(document, signature, self.candidates(document, signature))
-        return self._why_apart(document, earlier, page.beside(earlier))
+        return self._why_apart(document, earlier, Pair(page, earlier))
 
     def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> JudgedPage:
         """Return the page of a document, for comparison with its candidates.
@@ -431,7 +421,7 @@ class Matcher:
         # Most pairs end here, so expensive steps come later, above all the count of copies.
         if not self.rule.may_accept(found):
             return None
-        pair = page.beside(earlier)
+        pair = Pair(page, earlier)
         found = found._replace(resemblance=max(found.resemblance, pair.own_resemblance))
         same_text = _same_text(later, earlier)
         same_record = same_text and (self.is_own(later.url, earlier) or self._is_same_record(later, earlier, pair))
@@ -474,9 +464,8 @@ class Matcher:
         found, is_apart = compare(signature.sketch, held.sketch), self.reviews.differ(signature.url, held.url)
         repeats = _same_text(signature, held) or self.rule.accepts(found, repeated=held.copy_count > 0)
         outcome = outcome_of(duplicate=repeats and not is_apart, containment=found.containment, tokens=found.tokens)
-        content = int(mmh3.hash64(held.sketch.codes, signed=False)[0])
         first = site(held.url or "") if link.is_copy else ""
-        return Finding(outcome, content, first) if outcome is not None else None
+        return Finding(outcome, hash_bytes(held.sketch.codes), first) if outcome is not None else None
 
     def last(self, url: str | None) -> Signature | None:
         """Return the document that a URL returned last; None if the URL is unknown or returned a copy."""

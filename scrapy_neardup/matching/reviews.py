@@ -32,8 +32,7 @@ class Reviews:
         """Read the folder of judgements, if it exists. Raise ConfigError for an invalid row."""
         self._config = config
         self._folder = reviews_folder(config)
-        self._ids: dict[str, Any] = {}
-        """The ids of the documents in the folder, by canonical URL."""
+        self._ids: dict[str, Any] = {}  # the ids of the documents in the folder, by canonical URL
         self._labels: dict[frozenset[str], str] = {}
         try:
             if self._folder:
@@ -57,13 +56,11 @@ class Reviews:
                 raise FileError(f"{row.place}: label {label!r}; allowed are {', '.join(_LABELS)}")
             self._labels[pair] = label
 
-    def label(self, a: str, b: str) -> str | None:
-        """Return the label of the documents at two URLs, in either order; None if nobody judged the pair."""
-        return self._labels.get(frozenset((canonical_url(a), canonical_url(b)))) if self._labels else None
-
     def differ(self, a: str | None, b: str | None) -> bool:
         """Return whether a person judged the documents at two URLs to be different."""
-        return bool(a and b) and self.label(a or "", b or "") == DIFFERENT
+        if not (a and b and self._labels):
+            return False
+        return self._labels.get(frozenset((canonical_url(a), canonical_url(b)))) == DIFFERENT
 
     def append(self, first: Document, second: Document, label: str) -> None:
         """Write the judgement `label` on two documents that have URLs. Raise FileError if it can't be written."""

@@ -76,10 +76,6 @@ class JudgedPage:
         self.codes = _codes(signature)
         self._bins: dict[tuple[str, int], npt.NDArray[np.intp]] = {}
 
-    def beside(self, earlier: Signature) -> Pair:
-        """Return the pair of this page and an earlier one. It is not kept, so that no cycle of references arises."""
-        return Pair(self, earlier)
-
     @cached_property
     def words(self) -> frozenset[str]:
         return frozenset(self.document.tokens)
@@ -443,8 +439,7 @@ class Siblings:
         """`stored` returns pages of a host from the store, oldest first."""
         self._stored = stored
         self._hosts: OrderedDict[str, dict[PageKey, bytes]] = OrderedDict()
-        self._complete: set[str] = set()
-        """The hosts whose stored pages were read. This is done at the first page of a host with candidates."""
+        self._complete: set[str] = set()  # hosts whose stored pages were read, at the first page with candidates
         self._count = 0  # of remembered pages
 
     def learn(self, signature: Signature) -> None:

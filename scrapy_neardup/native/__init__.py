@@ -39,5 +39,4 @@ def _load() -> Compiled | None:
     return found if found.VERSION == VERSION else None  # a build of an earlier version
 
 
-compiled = _load()
-"""The compiled functions; None if they are not built, or built by another version."""
+compiled = _load()  # the compiled functions; None if they are not built, or built by another version

@@ -121,11 +121,10 @@ static int64_t add_lines(Dictionary *words, const unsigned char *text, Py_ssize_
 
 /* jieba.Tokenizer.gen_pfdict: dictionary(lines, bits). Return the array, in which the value of a word is its count + 1,
 and the sum of all counts. */
-static PyObject *dictionary(PyObject *module, PyObject *args)
+static PyObject *dictionary(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *lines;
     int bits;
-    (void)module;
     if (!PyArg_ParseTuple(args, "Si", &lines, &bits))
         return NULL;
     if (bits < 1 || bits > MOST_BITS)
@@ -289,10 +288,9 @@ static char *put_text(const Chinese *data, Place *run, const unsigned char *text
 }
 
 /* tokens.by_jieba: cut(text, words, scores, model) */
-static PyObject *cut(PyObject *module, PyObject *args)
+static PyObject *cut(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *text, *words, *scores, *model;
-    (void)module;
     if (!PyArg_ParseTuple(args, "SSSS", &text, &words, &scores, &model))
         return NULL;
     Py_ssize_t size = PyBytes_Size(text), words_size = PyBytes_Size(words), scores_size = PyBytes_Size(scores), bits = 1;
@@ -315,11 +313,10 @@ static PyObject *cut(PyObject *module, PyObject *args)
 }
 
 /* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII; of the Han characters of jieba, only the first. */
-static PyObject *foreign(PyObject *module, PyObject *args)
+static PyObject *foreign(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given;
     Py_ssize_t step, kept = 0, met = 0;
-    (void)module;
     if (!PyArg_ParseTuple(args, "S", &given))
         return NULL;
     const unsigned char *text = (const unsigned char *)PyBytes_AsString(given);

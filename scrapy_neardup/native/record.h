@@ -383,11 +383,10 @@ static PyObject *records(PyObject *given, const Wanted *wanted)
 }
 
 /* record.make: sign(sources, terms, starts, digests, parts). Nobody else may change the list of sources meanwhile. */
-static PyObject *sign(PyObject *module, PyObject *args)
+static PyObject *sign(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given, *made = NULL;
     Wanted of;
-    (void)module;
     if (!PyArg_ParseTuple(args, "O!y*y*ii", &PyList_Type, &given, &of.terms, &of.starts, &of.digests, &of.parts))
         return NULL;
     int fits = of.terms.len % 8 == 0 && of.starts.len == sizeof(uint32_t) * ((1 << FIRST) + 1);

@@ -24,13 +24,10 @@ class StoreError(Exception):
 class Selection(NamedTuple):
     """A selection of records to forget. Exactly one field is set."""
 
-    url: str | None = None
-    """Selects the visit of a URL and, unless it is a copy, its document with all visits."""
-    host: str | None = None
-    """Selects the URLs and documents of a host, with or without port, and the evidence that names this host."""
+    url: str | None = None  # the visit of a URL and, unless that is a copy, its document with all visits
+    host: str | None = None  # the URLs and documents of a host, with or without port, and evidence that names it
     run: str | None = None
-    before: float | None = None
-    """Selects the documents that were last seen before this time, in seconds since the epoch."""
+    before: float | None = None  # the documents last seen before this time, in seconds since the epoch
 
 
 class Forgotten(NamedTuple):
@@ -44,10 +41,8 @@ class Row(NamedTuple):
     """A row read from the store."""
 
     key: Key
-    value: bytes | Record
-    """The encoded record (see `records.dump`), or the record itself if the row is not yet written."""
-    is_pending: bool = False
-    """True if the row is a document that is pending in another process or crawl."""
+    value: bytes | Record  # as `records.dump` encodes it, or the record itself if it is not yet written
+    is_pending: bool = False  # true for a document that is pending in another process or crawl
 
 
 class Entry(NamedTuple):
@@ -55,11 +50,9 @@ class Entry(NamedTuple):
 
     key: Key
     record: Record
-    keys: array[int] = array("Q")
-    """The 64-bit keys by which the index finds the row, with well-mixed bits."""
+    keys: array[int] = array("Q")  # the 64-bit keys by which the index finds the row, with well-mixed bits
     simhash: int | None = None
-    keeps_place: bool = False
-    """True if the row exists and keeps its postings. Then other processes do not read it as new."""
+    keeps_place: bool = False  # true if it exists and keeps its postings; then others do not read it as new
 
 
 @dataclass
@@ -68,14 +61,10 @@ class Found:
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
     """The rows of each key. A few of them may belong to another key, so check their records."""
-    near: list[Row] = field(default_factory=list)
-    """The rows with a near SimHash."""
-    is_held: bool = False
-    """True if the back end now holds the entry that was passed with the lookup."""
-    seen: bytes = b""
-    """A token by which `hold` detects rows that were added after the lookup."""
-    ahead: list[Row] = field(default_factory=list)
-    """The rows whose keys were passed with the lookup."""
+    near: list[Row] = field(default_factory=list)  # with a near SimHash
+    is_held: bool = False  # true if the back end now holds the entry that was passed with the lookup
+    seen: bytes = b""  # a token by which `hold` detects rows that were added after the lookup
+    ahead: list[Row] = field(default_factory=list)  # those whose keys were passed with the lookup
 
 
 class Backend(Protocol):

@@ -144,7 +144,6 @@ def namespaces(db: sqlite3.Connection) -> dict[str, str]:
 
 
 def tables(db: sqlite3.Connection) -> list[str]:
-    """Return the names of all tables except those of SQLite itself."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) != 'sqlite_'"
     return [name for (name,) in db.execute(query)]
 

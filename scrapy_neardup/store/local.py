@@ -42,8 +42,7 @@ class MemoryBackend(Backend):
         self.index = RowIndex()
         self._rows: dict[Key, Record | None] = {}
         """Records by key. None stands for a deleted row that may still be in the file of a derived back end."""
-        self._pending: dict[Key, int] = {}
-        """The number of index keys of each pending document, by its key."""
+        self._pending: dict[Key, int] = {}  # the number of index keys of each pending document
         self._written = 0
 
     def get(self, keys: Iterable[Key]) -> list[Row]:
@@ -140,10 +139,8 @@ class SqliteBackend(MemoryBackend):
         self._place = self.name, self._table, get_ident()
         self._db = open_database(self.name, self._table, writes=writes)
         self._known = 0
-        self._own: deque[tuple[int, int]] = deque()
-        """Ranges of rows of this process that `_read_news` has not reached yet, as first and last number."""
-        self._waiting: dict[Key, bool] = {}
-        """The keys of the rows to write next, and whether each gets a new number, so that others read it as new."""
+        self._own: deque[tuple[int, int]] = deque()  # ranges of own rows that `_read_news` has not reached
+        self._waiting: dict[Key, bool] = {}  # the rows to write next, and whether others are to read each as new
         self._writing: tuple[Future[int], Changes] | None = None
         self._locks: dict[str, BaseFileLock] = {}
         self.index = StoredIndex(self._db, self.name, self._table, self._lacks_number, writes=writes)
@@ -173,7 +170,6 @@ class SqliteBackend(MemoryBackend):
         return rows
 
     def _read(self, query: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        """Return the answer to a query. Raise StoreError if the file can't be read."""
         try:
             return self._db.execute(query, arguments).fetchall()
         except database.ERRORS as error:

@@ -41,8 +41,7 @@ from ..signature import Evidence, Signature, Visit
 from ..text.urls import canonical_url
 
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
-MADE = "meta/made"
-"""The key of the record of the store."""
+MADE = "meta/made"  # the key of the record of the store
 FORMAT = 17  # the version of the rows and their fields
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "stats", "writer", "fields"),
@@ -82,22 +81,16 @@ class Run:
     """
 
     id: str
-    started: float
-    """The time of the first opening."""
-    closed: float | None = None
-    """The time of the end. None for an open or dead run."""
+    started: float  # the time of the first opening
+    closed: float | None = None  # the time of the end; None for an open or dead run
     sealed: int = 0
     """The highest row number when the run was last closed. Rows up to it are kept if the resumed run dies."""
-    paused: float = 0.0
-    """The time of the last clean end; 0 if there was none."""
-    forgotten: tuple[tuple[int, int], ...] = ()
-    """Ranges of forgotten rows, as first and last number."""
+    paused: float = 0.0  # the time of the last clean end; 0 if there was none
+    forgotten: tuple[tuple[int, int], ...] = ()  # ranges of forgotten rows, as first and last number
     stats: Mapping[str, int] = field(default_factory=dict)
     """Scrapy's stats of the run, without their prefix. For a resumed run, the sums over all openings."""
-    writer: str = ""
-    """The spider or command that last opened the run; "" for another program."""
-    fields: list[str] = field(default_factory=list)
-    """The names of fields with facts, of which documents have only hashes."""
+    writer: str = ""  # the spider or command that last opened the run; "" for another program
+    fields: list[str] = field(default_factory=list)  # names of fields with facts, of which documents have only hashes
 
     def ended(self, last: int, *, forget: bool = False) -> Run:
         """Return this record as ended, with rows up to `last`; `forget` marks rows above `sealed` as forgotten."""
@@ -142,7 +135,6 @@ def visit_key(place: str) -> int:
 
 
 def kind_of(key: Key) -> str:
-    """Return the kind of a row, given its key."""
     if isinstance(key, int):
         return DOCUMENT if key >= 0 else VISIT
     return str(key).partition("/")[0]  # in a damaged file it may be anything
@@ -273,7 +265,6 @@ def _checksum(key: Key, body: bytes | memoryview) -> bytes:
 
 
 def is_intact(key: Key, value: object) -> bool:
-    """Return whether the value of a row has the right checksum."""
     return isinstance(value, bytes) and value[:4] == _checksum(key, value[4:])
 
 

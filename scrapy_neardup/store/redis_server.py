@@ -131,8 +131,7 @@ class Server:
         self.name = shown_address(address)
         # The braces keep all keys on one node of a cluster.
         self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
-        self.runs: set[bytes] = set()
-        """The codes of the runs that this process holds."""
+        self.runs: set[bytes] = set()  # the codes of the runs that this process holds
         self.held: dict[bytes, Operation] = {}
         """By place: the operation that holds a pending document of this process, and the last on a run or schemes."""
         self._queue: list[Operation] = []

@@ -34,17 +34,12 @@ class Session:
     """The runs of a store, including the run of this process if it writes."""
 
     def __init__(self, backend: Backend, schemes: Mapping[str, str]) -> None:
-        self.run = ""
-        """The id of the run of this process; "" if the store is open read-only."""
-        self.runs: dict[int, Run] = {}
-        """The records of all known runs by code."""
+        self.run = ""  # the id of the run of this process; "" if the store is open read-only
+        self.runs: dict[int, Run] = {}  # the records of all known runs by code
         self._open: dict[str, None] = {}  # the ids of the open runs; each commit asks for them
-        self.made: dict[str, Any] = {}
-        """The record of the store: its format, and the schemes of all detectors so far."""
-        self.erasures = 0
-        """The number of times that rows of a run were forgotten since the store was opened, as far as known."""
-        self.sealed = 0
-        """The highest row number of the run when this process opened it."""
+        self.made: dict[str, Any] = {}  # the record of the store: its format, and all schemes so far
+        self.erasures = 0  # how often rows of a run were forgotten since the store was opened, as far as known
+        self.sealed = 0  # the highest row number of the run when this process opened it
         self._backend = backend
         self._schemes = schemes
         self._code, self._last = records.code(""), 0
@@ -84,7 +79,6 @@ class Session:
         return self.runs[code].id if code in self.runs else f"{code:08x}"
 
     def is_own(self, id: int) -> bool:
-        """Return whether the row with this id is of the run of this process."""
         return records.code_of(id) == self._code
 
     def is_of_writer(self, id: int) -> bool:
@@ -221,9 +215,6 @@ def end(store: Store, runs: list[Run], *, keeps: bool) -> None:
         for run in runs:
             if run.id != store.run:
                 store.backend.release_run(run.id)
-
-
-# Forgetting
 
 
 def forget(store: Store, what: Selection, *, only_counts: bool) -> Forgotten:

@@ -26,6 +26,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
+from operator import attrgetter
 from typing import Any, cast
 from weakref import WeakSet, WeakValueDictionary
 
@@ -61,18 +62,12 @@ class Store:
         writer: str = "",
     ) -> None:
         """Open the store. `run` is the id of a run to resume, "" to begin a new run, or None to open read-only."""
-        self.hosts = Hosts()
-        """The evidence on mirrors from all runs."""
-        self.counters = Counters()
-        """The facts of each host that are counters, from all runs."""
-        self.stats: dict[str, int] = {}
-        """Scrapy's stats of this run so far, without their prefix. They are stored when the run is closed."""
-        self.fields: set[str] = set()
-        """The names of fields with facts in this run so far. They are stored with the stats."""
-        self.run = ""
-        """The id of the run of this process; "" if the store is open read-only."""
-        self.pending: dict[Signature, Entry] = {}
-        """The pending documents of this process, each with its entry in the back end."""
+        self.hosts = Hosts()  # the evidence on mirrors from all runs
+        self.counters = Counters()  # the facts of each host that are counters, from all runs
+        self.stats: dict[str, int] = {}  # Scrapy's stats of this run so far, without prefix; stored at its end
+        self.fields: set[str] = set()  # the names of fields with facts in this run so far; stored with the stats
+        self.run = ""  # the id of the run of this process; "" if the store is open read-only
+        self.pending: dict[Signature, Entry] = {}  # of this process, each with its entry in the back end
         self.lookup = Lookup(detectors)
         self.backend, self.is_remote = backend, backend.is_remote
         self.session = Session(backend, self.lookup.schemes)
@@ -169,20 +164,17 @@ class Store:
         documents, candidates = self._sorted(map(self.held, some)), list[tuple[str, Signature]]()
         for name in self.lookup.names:
             if index := self.lookup.in_ram.get(name):
-                proposed = self._sorted(self._still_held(index.find(signature.fingerprints.get(name, ()))))
+                by_id = {each.id: each for each in index.find(signature.fingerprints.get(name, ()))}
+                proposed = self._sorted(by_id[cast(int, row.key)] for row in self.backend.get(by_id))  # if held
             else:
                 keys = self.lookup.proposed(name, signature, found)
                 proposed = [each for each in documents if each.id in keys]
             candidates += [(name, each) for each in proposed]
         return candidates
 
-    def _still_held(self, documents: Iterable[Signature]) -> list[Signature]:
-        by_id = {each.id: each for each in documents}
-        return list({row.key: by_id[cast(int, row.key)] for row in self.backend.get(by_id)}.values()) if by_id else []
-
     def _sorted(self, documents: Iterable[Signature]) -> list[Signature]:
         """Return documents that were not forgotten, oldest first."""
-        return sorted((each for each in documents if not self._is_gone(each)), key=_moment)
+        return sorted((each for each in documents if not self._is_gone(each)), key=attrgetter("first_seen", "id"))
 
     def add(self, signature: Signature) -> bool:
         """Hold a document as pending. Return False if newer candidates may exist; then repeat its lookup."""
@@ -231,7 +223,7 @@ class Store:
         """Commit a pending document, together with the visit of its own URL, if any."""
         if entry := self.pending.pop(signature, None):
             self.urls.record(visit, self._sampled(signature, entry))
-            signature.shrink()
+            vars(signature).clear()  # the decoded values, which take more memory than the record
             self._note(visit)
 
     def _sampled(self, signature: Signature, entry: Entry) -> Entry:
@@ -353,7 +345,6 @@ class Store:
         return forget(self, what, only_counts=only_counts)
 
     def runs(self) -> list[Run]:
-        """Return the records of all runs, oldest first."""
         return sorted(self.session.runs.values(), key=lambda run: run.started)
 
     def is_alive(self, run: str) -> bool:
@@ -374,7 +365,6 @@ class Store:
     # The store as a whole
 
     def describe(self) -> dict[str, object]:
-        """Return the name, the sizes and the counts of the store."""
         counts = {"urls": self.backend.size(VISIT), "runs": len(self.session.runs)}
         return {"store": self.backend.name, **self.backend.describe(), **counts}
 
@@ -472,7 +462,3 @@ class Store:
             self.backend.release_run(self.run)
         finally:
             self.backend.close()
-
-
-def _moment(signature: Signature) -> tuple[float, int]:
-    return signature.first_seen, signature.id

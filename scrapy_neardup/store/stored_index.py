@@ -64,10 +64,7 @@ class StoredIndex(RowIndex):
         self._path = path
         self._table = table
         self.folder = folder_of(path, table)
-        self._writes = writes
-        """True if larger levels become files. False for a store that is only read, and after an error."""
-
-    # Levels of stored rows
+        self._writes = writes  # whether larger levels become files; not after an error
 
     def load(self, last: int) -> None:
         """Read the levels in files. If more than `TAIL` rows up to number `last` follow, build levels of these rows."""
@@ -118,8 +115,6 @@ class StoredIndex(RowIndex):
 
     def _warn(self, why: str) -> None:
         logger.warning("Store %r: its index %s", self._path, why)
-
-    # Files
 
     def files(self) -> dict[Path, tuple[int, int]]:
         """Return the files, and the first and last row number that each covers by its name."""
@@ -212,8 +207,7 @@ class FileLevel(Level):
     """A level that is mapped from a file."""
 
     path: Path
-    words: Integers
-    """The content of the file."""
+    words: Integers  # the content of the file
 
     def is_intact(self) -> bool:
         """Return whether the arrays have the checksum of the file."""

@@ -12,8 +12,8 @@ so far stay. Importing the same lines again changes nothing, since rows that the
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, TypeAlias, cast
@@ -38,24 +38,19 @@ class Imported:
     known: int = 0
 
 
-@contextmanager
-def export_rows(address: str, namespace: str) -> Iterator[Iterator[Line]]:
-    """Open a store for a `with` block, and yield an iterator of the lines of its export."""
+def export_rows(address: str, namespace: str) -> Generator[Line, None, None]:
+    """Yield the lines of a store's export. Close the generator, and with it the store."""
     with closing(open_backend(address, namespace, writes=False)) as backend:
-        yield _exported(Store(backend, (), run=None))
-
-
-def _exported(store: Store) -> Iterator[Line]:
-    runs = dict(store.session.runs)
-    counts = {"documents": store.backend.size(DOCUMENT), "urls": store.backend.size(VISIT)}
-    yield {"type": "store", **store.session.made, **counts}
-    yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
-    for row in chain(*map(store.backend.scan, (DOCUMENT, VISIT, HOST))):
-        record = None if row.is_pending else store.session.load(row)
-        # A run that began after the export has no line, so its rows are left out.
-        if record and records.code_of(records.origin(row.key, record)) in runs:
-            yield line_of(row.key, record)
-    yield END
+        session = Store(backend, (), run=None).session
+        runs = dict(session.runs)
+        yield {"type": "store", **session.made, "documents": backend.size(DOCUMENT), "urls": backend.size(VISIT)}
+        yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
+        for row in chain(*map(backend.scan, (DOCUMENT, VISIT, HOST))):
+            record = None if row.is_pending else session.load(row)
+            # A run that began after the export has no line, so its rows are left out.
+            if record and records.code_of(records.origin(row.key, record)) in runs:
+                yield line_of(row.key, record)
+        yield END
 
 
 def line_of(key: Key, record: Record) -> Line:

@@ -42,8 +42,7 @@ class Survey:
     """The counts and findings of a verified store, and the codes and ids of the current namespace to compare."""
 
     def __init__(self) -> None:
-        self.read = Counter(rows=0, documents=0, visits=0, runs=0)
-        """The number of rows by kind."""
+        self.read = Counter(rows=0, documents=0, visits=0, runs=0)  # the number of rows by kind
         self._found: dict[tuple[str, str, bool], tuple[int, object]] = {}
         self.begin("")
 
@@ -59,7 +58,6 @@ class Survey:
 
     @property
     def whole(self) -> bool:
-        """True if there are no findings, or only harmless ones."""
         return all(harmless for *_, harmless in self._found)
 
     def begin(self, namespace: str) -> None:
@@ -130,9 +128,6 @@ def verify(address: str) -> Survey:
     return survey
 
 
-# A file
-
-
 def _verify_file(address: str, survey: Survey) -> None:
     with closing(database.open_database(path := os.path.realpath(address), writes=False, check=False)) as db:
         db.text_factory = lambda text: text.decode("utf8", "replace")
@@ -186,9 +181,6 @@ def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[Key, Any
         except (sqlite3.Error, MemoryError) as error:
             yield "", error
         after += 1
-
-
-# A server
 
 
 def _verify_server(address: str, survey: Survey) -> None:

@@ -35,8 +35,7 @@ class Visits:
 
     def __init__(self, backend: Backend, session: Session, held: Callable[[Row], Signature]) -> None:
         self._backend, self._session, self._held = backend, session, held
-        self.copies: dict[int, int] = {}
-        """A cache of the numbers of copies, by the id of the document."""
+        self.copies: dict[int, int] = {}  # a cache of the numbers of copies, by the id of the document
         self._known: dict[Key, Any] = {}
         """A cache by key: visits with their documents (rows, until they are asked for), and documents."""
 
@@ -223,7 +222,6 @@ class Visits:
     # Forgetting
 
     def unlink(self, url: str) -> None:
-        """Forget the visit of a URL."""
         if visit := self.resolve(url):
             self._delete({records.visit_key(url): visit})
 

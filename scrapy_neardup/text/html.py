@@ -51,14 +51,11 @@ class PageText(NamedTuple):
     """The text of a page. A missing title or text is ""."""
 
     title: str
-    text: str
-    """The main text, one line for each block."""
+    text: str  # the main text, one line for each block
     elements: frozenset[str] = frozenset()
     """See `elements`; empty for a fragment, which has no layout, and for a page read from a parsed tree."""
-    thin: bool = False
-    """True if `text` may not be what the page is about. Always False for the text of another extractor."""
-    scripted: bool = False
-    """True if the page has hardly any text, but scripts that may make some."""
+    thin: bool = False  # true if `text` may not be what the page is about; false with another extractor
+    scripted: bool = False  # true if the page has hardly any text, but scripts that may make some
 
 
 def looks_like_html(text: str) -> bool:

@@ -155,7 +155,6 @@ def squeeze(text: str) -> str:
 
 
 def text_of(element: etree._Element) -> str:
-    """Return all text of an element, squeezed."""
     return squeeze(_string(element) if len(element) else element.text or "")
 
 
@@ -444,7 +443,6 @@ class _Lines:
 
 
 def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
-    """Return the reasons to leave an element out."""
     reasons = _TAGS.get(tag, ())
     for key in _keys(element):
         if key in _TELLING:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from itertools import chain, count, islice, pairwise
+from itertools import chain, islice, pairwise
 from math import log
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -78,7 +78,7 @@ def tokenize(text: str) -> list[str]:
     Chinese is cut by jieba's dictionary and model, other scripts without spaces (kana, Thai, …) into overlapping pairs
     of characters. All other text is cut at characters that are no letter, digit or combining mark.
     """
-    lines = token_lines(text)
+    lines = word_lines(spaced(text))
     return lines.decode().split("\n") if lines else []
 
 
@@ -97,11 +97,6 @@ def has_words(text: str, count: int) -> bool:
 @cache
 def _beginning() -> re.Pattern[str]:
     return re.compile(f"[{_HAN}{_UNSPACED}]{{1,2}}|(?<!\\S)[^\\w\\s]*[^\\W\\d_]")
-
-
-def token_lines(text: str) -> bytes:
-    """Return the words of `text` as `tokenize` does, but in UTF-8, one on each line; b"" if there are no words."""
-    return word_lines(spaced(text))
 
 
 def spaced(text: str) -> bytes:
@@ -349,11 +344,10 @@ def subject(title: Words, titles: Collection[Words]) -> Words:
 
 def _shared(title: Words, titles: Collection[Words]) -> int:
     """Return the number of words at the beginning of a title with which most titles begin."""
-    return next(n for n in count() if n == len(title) or 2 * _with(title[: n + 1], titles) <= len(titles))
-
-
-def _with(beginning: Words, titles: Collection[Words]) -> int:
-    return sum(each[: len(beginning)] == beginning for each in titles)
+    shared = 0
+    while shared < len(title) and 2 * sum(each[: shared + 1] == title[: shared + 1] for each in titles) > len(titles):
+        shared += 1
+    return shared
 
 
 def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:

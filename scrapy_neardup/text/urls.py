@@ -152,10 +152,8 @@ _LONGEST = 7  # characters at the end of a path where an ending may begin
 class Place(NamedTuple):
     """The place of a page on its host, under the prefix of a shape. Corresponding URLs have equal places."""
 
-    path: int
-    """The hash of the common path and query."""
-    branch: int
-    """The hash of the first directory under the prefix; equal for all pages without a directory."""
+    path: int  # the hash of the common path and query
+    branch: int  # the hash of the first directory under the prefix; equal for all pages without a directory
 
 
 class Shape(NamedTuple):
@@ -164,13 +162,10 @@ class Shape(NamedTuple):
     If all four strings are empty, corresponding paths are equal.
     """
 
-    prefixes: tuple[str, str] = ("", "")
-    """The prefixes of the paths, such as `("", "/mirror")`, never with a final slash."""
-    endings: tuple[str, str] = ("", "")
-    """The endings of the paths, such as `(".html", ".htm")` or `("", "/")`; empty if both are equal."""
+    prefixes: tuple[str, str] = ("", "")  # of the paths, such as `("", "/mirror")`, never with a final slash
+    endings: tuple[str, str] = ("", "")  # such as `(".html", ".htm")` or `("", "/")`; empty if both are equal
 
     def flip(self) -> Shape:
-        """Return the shape with the hosts in the other order."""
         return Shape(self.prefixes[::-1], self.endings[::-1])
 
 
@@ -207,25 +202,23 @@ def shape(a: str, b: str) -> Shape | None:
     return Shape(prefixes, ("", "") if ending_a == ending_b else (ending_a, ending_b))
 
 
-def counterpart(url: str, shape: Shape, site: str) -> str | None:
-    """Return the canonical URL on the host `site` that corresponds to `url`; None if `url` does not fit the shape.
+def counterpart(url: str, shape: Shape, site: str) -> tuple[str, Place] | None:
+    """Return the canonical URL on the host `site` that corresponds to `url`, and the place of both; None without one.
 
     `url` is on the first host of the shape, `site` is the second. Use the returned URL for lookups only, not for
     requests, since its scheme is always `http`.
     """
-    if not (found := _rest(url, shape)):
+    parts, prefix, ending = parts_of(url), shape.prefixes[0], ""
+    if not parts or not parts.path.startswith(f"{prefix}/"):
         return None
-    parts, rest = found
-    return parts._replace(netloc=site, path=f"{shape.prefixes[1]}{rest}{shape.endings[1]}").geturl()
-
-
-def place(url: str, shape: Shape) -> Place | None:
-    """Return the place of a URL on the first host of the shape; None if the URL does not fit the shape."""
-    if not (found := _rest(url, shape)):
+    rest = parts.path[len(prefix) :]
+    if shape.endings != ("", ""):
+        rest, ending = _stem(rest)
+    if not rest or ending != shape.endings[0]:
         return None
-    parts, rest = found
     branch = rest.split("/", 2)[1] if rest.count("/") > 1 else ""
-    return Place(_hash(f"{rest}?{parts.query}{parts.fragment}"), _hash(branch))
+    place = Place(_hash(f"{rest}?{parts.query}{parts.fragment}"), _hash(branch))
+    return parts._replace(netloc=site, path=f"{shape.prefixes[1]}{rest}{shape.endings[1]}").geturl(), place
 
 
 @lru_cache(maxsize=1024)  # as for `canonical_url`
@@ -242,18 +235,6 @@ def parts_of(url: str) -> SplitResult | None:
     except ValueError:  # an invalid address in brackets
         return None
     return parts if parts.netloc and parts.path.startswith("/") else None
-
-
-def _rest(url: str, shape: Shape) -> tuple[SplitResult, str] | None:
-    """Return the parts of a URL on the first host, and its path without prefix and ending; None if it does not fit."""
-    parts, prefix = parts_of(url), shape.prefixes[0]
-    if not parts or not parts.path.startswith(f"{prefix}/"):
-        return None
-    rest = parts.path[len(prefix) :]
-    if shape.endings == ("", ""):
-        return parts, rest
-    stem, ending = _stem(rest)
-    return (parts, stem) if stem and ending == shape.endings[0] else None
 
 
 def _stem(path: str) -> tuple[str, str]:
