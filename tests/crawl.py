@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from scrapy.crawler import AsyncCrawlerProcess, AsyncCrawlerRunner, Crawler, CrawlerProcess
+from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 from scrapy.exceptions import ScrapyDeprecationWarning
 from scrapy.settings import Settings
 from scrapy.utils.log import configure_logging, install_scrapy_root_handler
@@ -48,6 +48,7 @@ def settings_of(spec: dict[str, Any]) -> dict[str, Any]:
         "NEARDUP_RECHECK": 0,
         "RETRY_ENABLED": False,
         "TELNETCONSOLE_ENABLED": False,
+        "REMOTE_CONTROL_ENABLED": False,
         "WARN_ON_GENERATOR_RETURN_VALUE": False,  # looks for the source of each callback
         "CONCURRENT_ITEMS": 8,  # for each response Scrapy makes so many tasks
         "LOG_FILE": spec["log"],
@@ -105,15 +106,14 @@ async def crawl(spec: dict[str, Any]) -> bool:
     """Crawl, and return whether that went well."""
     settings = Settings(settings_of(spec))
     install_scrapy_root_handler(settings)
-    runner = AsyncCrawlerRunner(settings)
-    crawler = runner.create_crawler(spider_of(spec))
+    crawler = Crawler(spider_of(spec), settings)  # a runner would copy the settings once more
     with patch_modules(spec):
         try:
-            await runner.crawl(crawler, spec=spec["args"])
+            await crawler.crawl_async(spec=spec["args"])
         except Exception:
             logging.exception("The crawl failed")
     write_stats(crawler, spec)
-    return not runner.bootstrap_failed and has_ended(crawler)
+    return has_ended(crawler)
 
 
 if __name__ == "__main__":

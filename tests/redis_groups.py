@@ -42,7 +42,7 @@ class Sentinels:
     """A master, its replica, and a sentinel that looks after them."""
 
     def __init__(self, group: Group) -> None:
-        self.master = group.started()
+        self.master = group.started("--repl-diskless-sync-delay", "0")  # or its replica waits for seconds
         self.replica = group.started("--replicaof", f"127.0.0.1 {self.master.port}", "--repl-diskless-sync-delay", "0")
         until(lambda: asked(self.replica.port, "INFO", "replication").get("master_link_status") == "up")
         self.port = free_port()

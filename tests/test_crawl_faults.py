@@ -18,7 +18,7 @@ from scrapy_neardup import Deduplicator
 from scrapy_neardup.crawl import extension
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
-COUNT = 22
+COUNT = 10
 BACK = "The store answers again"
 ONE_AT_A_TIME = {"CONCURRENT_REQUESTS": 1}
 
@@ -37,13 +37,13 @@ class FullDisk(OfCrawler):
     async def process_item(self, item):
         async with self.turn:
             self.items += 1
-            if self.items in (5, 15):
+            if self.items in (2, 6):
                 self.errors = self.failed()
                 self.filler = fill_up(self.disk)
-            if self.items in (10, 20):
+            if self.items in (4, 8):
                 await until(lambda: self.failed() > self.errors)
                 self.filler.unlink()
-                await until(lambda: self.log.read_text().count(BACK) == self.items // 10)
+                await until(lambda: self.log.read_text().count(BACK) == self.items // 4)
         return item
 
     def failed(self):

@@ -82,7 +82,7 @@ def test_a_mirror_is_learned_in_the_first_run_and_no_page_is_missed(crawl, a, b)
     mirrored(a, b)
     for page in b.pages.values():
         page.delay = 0.05  # as on a network: Scrapy 2.15 calls a callback .1 s after the response
-    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 2}
+    settings = {"DOWNLOAD_SLOTS": {"127.0.0.2": {"concurrency": 2}}}
     result = crawl("OneSiteAfterAnother", settings, urls=urls(a), then=urls(b))
     # It takes ENOUGH, and some are under way by then: the more, the busier the machine is.
     assert len(b.asked()) <= 5 / 6 * COUNT
@@ -93,7 +93,7 @@ def test_a_mirror_is_learned_in_the_first_run_and_no_page_is_missed(crawl, a, b)
 
 def test_a_rule_is_remembered(crawl, a, b):
     learn(crawl, a, b)
-    new = range(ENOUGH, COUNT)
+    new = range(ENOUGH, ENOUGH + 5)
     crawl("OneAfterAnother", urls=urls(a, new))
     before = len(b.requests)
     result = crawl(urls=[*urls(a, new), *urls(b, new)])

@@ -192,9 +192,13 @@ PLAIN = [{"sku": f"A{n}", "name": f"Part {n}", "price": n + 10.5} for n in range
 QUOTES = [{"text": article(n, 60), "author": f"Author {n}"} for n in range(3)]
 
 
-@pytest.mark.parametrize("crawl", ["file", "redis"], indirect=True)
+BACK = [(SIZES, {"price": 18}), (PARTS, {"in_stock": False}), (PLAIN, {"badge": "sale"})]
+
+
 @pytest.mark.parametrize(
-    ("row", "other"), [(SIZES, {"price": 18}), (PARTS, {"in_stock": False}), (PLAIN, {"badge": "sale"})]
+    ("crawl", "row", "other"),
+    [*(("file", *each) for each in BACK), ("redis", *BACK[1]), *slow(("redis", *BACK[0]), ("redis", *BACK[2]))],
+    indirect=["crawl"],
 )
 def test_an_item_of_a_list_that_changes_back_is_given_again(crawl, a, row, other):
     for day in range(5):  # on every other day, the first and the last item are in another state

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from redis_server import server
 from store_inputs import ASKED, EVIDENCE, FINGERPRINTS, LAYOUTS, PATHS, PICK, SKETCHES, SPELLED, URLS, detectors
 from store_model import PAIR, Document, Known, Learned, Model, Url
-from tiers import slow
+from tiers import slow, some
 
 from scrapy_neardup.fingerprints.record import Sketch
 from scrapy_neardup.hosts import Trial
@@ -372,7 +372,7 @@ def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:
 
 
 @pytest.mark.parametrize("examples", [FEW, *slow(EXAMPLES)])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", some(KINDS, "memory", "sqlite", "redis"))
 def test_every_store_answers_as_the_model(kind: str, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.store.store.SHARED_SECONDS", 3600)  # what a kill takes must not hang on it
     monkeypatch.setattr("scrapy_neardup.store.local.AT_ONCE", 3)  # what is done little by little is seen half done
