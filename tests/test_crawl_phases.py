@@ -13,7 +13,7 @@ from site_server import Gate, Page, article, put_articles
 from tiers import slow
 
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
-COUNT = 40
+COUNT = 24
 
 
 def paths(start, stop):
@@ -110,7 +110,7 @@ def test_a_run_that_was_killed_loses_nothing(crawl, a, b, revisit, before, is_wr
 
 def pause(crawl, site, urls, settings):
     """Crawl, and stop by Ctrl+C after ten pages."""
-    gate = site.pages = Gate(site.pages, *paths(10, 30))
+    gate = site.pages = Gate(site.pages, *paths(10, 20))
     process = crawl.start("ListSpider", settings, urls=urls, start=True)
     assert gate.reached.wait(60)
     process.send_signal(signal.SIGINT)
@@ -122,14 +122,14 @@ def pause(crawl, site, urls, settings):
 def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
     from scrapy_neardup import Deduplicator
 
-    urls = put_articles(a, 30) + put_articles(b, 30, "b")
+    urls = put_articles(a, 20) + put_articles(b, 20, "b")
     settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
     paused = pause(crawl, a, urls, settings)
     run = (tmp_path / "job" / "neardup.run").read_text()
     resumed = crawl("ListSpider", settings, urls=urls, start=True)
     assert paused.count("unique") > 0
-    assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(30)}
-    assert len(paused.items) + len(resumed.items) == 30
+    assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(20)}
+    assert len(paused.items) + len(resumed.items) == 20
     assert not (tmp_path / "job" / "neardup.run").exists()
     with Deduplicator.open(crawl.store) as dedup:
         assert {dedup.store.run_of(s) for s in dedup.store.signatures()} == {run}
@@ -152,21 +152,21 @@ CHANGES = [
 def test_a_paused_crawl_goes_on_with_other_settings(crawl, a, b, tmp_path, change):
     from scrapy_neardup import Deduplicator
 
-    urls = put_articles(a, 30) + put_articles(b, 30, "b")
+    urls = put_articles(a, 20) + put_articles(b, 20, "b")
     settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
     paused = pause(crawl, a, urls, settings)
     if "NEARDUP_STORE" in change:
         change = {"NEARDUP_STORE": str(tmp_path / change["NEARDUP_STORE"])}
     resumed = crawl("ListSpider", {**settings, **change}, urls=urls, start=True)
     assert paused.count("unique") > 0
-    assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(30)}
+    assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(20)}
     assert resumed.count("store/errors") == resumed.count("errors") == 0
     with Deduplicator.open(crawl.store, run=None) as dedup:  # what was held at the pause still is
         assert {item["url"] for item in paused.items} <= {s.url for s in dedup.store.signatures()}
 
 
 def test_a_paused_crawl_that_can_not_go_on_so_says_it_and_goes_on_as_before(crawl, a, b, tmp_path):
-    urls = put_articles(a, 30) + put_articles(b, 30, "b")
+    urls = put_articles(a, 20) + put_articles(b, 20, "b")
     settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
     paused = pause(crawl, a, urls, settings)
     other = {**settings, "NEARDUP_DETECTORS": [{"name": "imatch", "randomized": 3}]}
@@ -176,15 +176,16 @@ def test_a_paused_crawl_that_can_not_go_on_so_says_it_and_goes_on_as_before(craw
     assert "'imatch' was made as" in refused.log
     assert "Traceback" not in refused.log + refused.errors
     resumed = crawl("ListSpider", settings, urls=urls, start=True)
-    assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(30)}
-    assert len(paused.items) + len(resumed.items) == 30
+    assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(20)}
+    assert len(paused.items) + len(resumed.items) == 20
 
 
 @pytest.mark.slow
 def test_items_pass_while_the_store_can_not_be_written(crawl, a):
     urls = put_articles(a, 40)
     first = a.pages = Gate(a.pages, "/3.html")
-    process = crawl.start("ListSpider", {"CONCURRENT_REQUESTS": 1}, urls=urls)
+    waits = {"scrapy_neardup.store.database.LOCK_SECONDS": 2}
+    process = crawl.start("ListSpider", {"CONCURRENT_REQUESTS": 1}, urls=urls, patch=waits)
     assert first.reached.wait(60)
     last = a.pages = Gate(a.pages, "/39.html")
     with closing(sqlite3.connect(crawl.store, isolation_level=None)) as other:

@@ -75,14 +75,14 @@ def test_pages_of_a_host_are_its_documents_oldest_first(store: Store) -> None:
 
 def test_pages_of_a_large_host_are_a_sample_of_late_ones(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "SAMPLES", 4)
-    commit(store, *map(numbered, range(300)))
+    commit(store, *map(numbered, range(120)))
     pages = [int(name) for name in names(store.pages("site.example"))]
     assert (len(pages), pages[-1] > 8) == (4, True)
-    assert store.backend.count(index_key("host", "site.example")) < 100
+    assert store.backend.count(index_key("host", "site.example")) < 60
     store.forget(Selection(host="site.example"))
     assert store.pages("site.example") == []
-    commit(store, numbered(300))
-    assert names(store.pages("site.example")) == ["300"]
+    commit(store, numbered(120))
+    assert names(store.pages("site.example")) == ["120"]
 
 
 def test_address_chooses_the_store(place: Place) -> None:
