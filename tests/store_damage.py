@@ -103,7 +103,8 @@ def flip(folder: Path, rng: random.Random) -> None:
 
 def cut(folder: Path, rng: random.Random) -> None:
     file, data = _chosen(folder, rng)
-    file.write_bytes(data[: rng.randrange(len(data))])
+    size = rng.randrange(len(data))
+    file.write_bytes(data[: rng.choice([size, max(size - size % 4096 + rng.choice([-1, 0, 1]), 0)])])
 
 
 def blank(folder: Path, rng: random.Random) -> None:

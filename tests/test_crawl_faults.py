@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from faulty import common_user, fill_up, read_only_disk, small_disk  # noqa: F401 - fixtures
+from faulty import common_user, fill_up, small_disk  # noqa: F401 - fixtures
 from site_server import Page, article, html, put_articles
 from spiders import OfCrawler, until
 
@@ -84,17 +84,32 @@ def refused(crawl, urls):
     return reasons[0]
 
 
-def test_file_that_is_no_store_stops_the_crawl(crawl, a):
-    Path(crawl.store).write_bytes(b"some notes\n" * 500)
-    assert "not a store" in refused(crawl, put_articles(a, 2))
-    assert Path(crawl.store).read_bytes() == b"some notes\n" * 500
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda store: store.write_bytes(b"some notes\n" * 500), "not a store"),
+        (lambda store: store.parent.rmdir(), "no directory"),
+        (lambda store: other_version(store, FORMAT - 1), f"its format is {FORMAT - 1}, of another version"),
+        (lambda store: other_version(store, FORMAT + 1), f"its format is {FORMAT + 1}, of another version"),
+    ],
+)
+def test_a_store_that_can_not_be_used_stops_the_crawl(crawl, a, tmp_path, spoil, reason):
+    store = tmp_path / "folder" / "store.sqlite"
+    store.parent.mkdir()
+    crawl.store = str(store)
+    spoil(store)
+    whole = store.read_bytes() if store.exists() else None
+    assert reason in refused(crawl, put_articles(a, 2))
+    assert (store.read_bytes() if store.exists() else None) == whole
     assert a.asked() == []
 
 
-def test_missing_directory_stops_the_crawl(crawl, a, tmp_path):
-    crawl.store = str(tmp_path / "missing" / "store.sqlite")
-    assert "no directory" in refused(crawl, put_articles(a, 2))
-    assert a.asked() == []
+def other_version(store, format):
+    Deduplicator.open(store).close()
+    with closing(sqlite3.connect(store)) as db, db:
+        [[made]] = db.execute("SELECT value FROM neardup WHERE key = ?", (MADE,))
+        other = dump(MADE, {**load(MADE, made), "format": format})
+        db.execute("UPDATE neardup SET value = ? WHERE key = ?", (other, MADE))
 
 
 def test_damaged_store_stops_the_crawl(crawl, a):
@@ -106,20 +121,6 @@ def test_damaged_store_stops_the_crawl(crawl, a):
     assert Path(crawl.store).read_bytes() == whole[: len(whole) // 2]
 
 
-@pytest.mark.parametrize("format", [FORMAT - 1, FORMAT + 1])
-def test_store_of_another_version_stops_the_crawl(crawl, a, format):
-    urls = put_articles(a, 3)
-    crawl(urls=urls)
-    with closing(sqlite3.connect(crawl.store)) as db, db:
-        [[made]] = db.execute("SELECT value FROM neardup WHERE key = ?", (MADE,))
-        other = dump(MADE, {**load(MADE, made), "format": format})
-        db.execute("UPDATE neardup SET value = ? WHERE key = ?", (other, MADE))
-    whole, since = Path(crawl.store).read_bytes(), len(a.requests)
-    assert f"its format is {format}, of another version" in refused(crawl, urls)
-    assert Path(crawl.store).read_bytes() == whole
-    assert a.asked(since=since) == []
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("common_user")
 def test_store_that_may_not_be_written_stops_the_crawl(crawl, a):
@@ -127,13 +128,6 @@ def test_store_that_may_not_be_written_stops_the_crawl(crawl, a):
     crawl(urls=urls)
     os.chmod(crawl.store, 0o400)
     assert "may not write it" in refused(crawl, urls)
-
-
-@pytest.mark.slow
-def test_read_only_file_system_stops_the_crawl(crawl, a, read_only_disk):  # noqa: F811
-    crawl.store = str(read_only_disk / "store.sqlite")
-    assert "can't be written" in refused(crawl, put_articles(a, 2))
-    assert list(read_only_disk.iterdir()) == []
 
 
 def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl, a, small_disk):  # noqa: F811

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
-from forks import Talk
-from helpers import edited, talk, text, until
+from helpers import edited, text
 from redis_faults import document, held, keep, keep_all, let_lapse, pending, reached, urls
 from redis_server import Server
 from tcp_proxy import TcpProxy
@@ -22,78 +19,9 @@ from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import StoreError
 from scrapy_neardup.store import runs as dead
 
-KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
-
-# The quick tier has the parts: a process that is killed and a run that lost its lease (test_store_runs, test_redis),
-# claims of the dead (test_redis_claims), and each failure of the network (test_redis_faults).
+# Others have the parts: a process that is killed (test_store_runs), while it crawls (test_redis_fleet), a run that lost
+# its lease (test_redis), claims of the dead (test_redis_claims), and each failure of the network (test_redis_faults).
 pytestmark = pytest.mark.usefixtures("impatient")
-
-WORKER = """
-import random, sys
-from helpers import edited, text
-from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.store import StoreError
-from scrapy_neardup.store import redis_server as servers
-servers.LEASE = 1.0
-address, seed, count, path = sys.argv[1:]
-order = [(number, copy) for number in range(int(count)) for copy in range(3)]
-random.Random(seed).shuffle(order)
-dedup = Deduplicator.open(address)
-with open(path, "a", buffering=1) as feed:
-    pending = []
-
-    def commit_one():
-        done, claim = pending.pop(0)
-        if claim.verdict.status == "unique":
-            feed.write(f"{done}\\n")
-        claim.commit()
-
-    for number, copy in order:
-        document = Document(f"http://{copy}.example/{number}", edited(text(number), 9 * copy))
-        claim = dedup.try_claim(document)
-        if claim.is_early and not claim.rival:  # while an item waits for another process, those before it go on
-            while pending:
-                commit_one()
-            claim = dedup.claim(document)
-        pending.append((number, claim))
-        if len(pending) > 4:  # as items are on their way through later pipelines
-            commit_one()
-            if number % 7 == 0:
-                dedup.flush()
-    while pending:
-        commit_one()
-dedup.close()
-print("closed", flush=True)
-"""
-
-
-def work(server: Server, seed: int, feed: Path, *, count: int = 60) -> Talk:
-    return talk(WORKER, server.address, str(seed), str(count), str(feed))
-
-
-def kept(feed: Path) -> list[int]:
-    return [int(line) for line in feed.read_text().split("\n")[:-1]] if feed.exists() else []
-
-
-@pytest.mark.slow
-def test_workers_that_are_killed_lose_nothing(server: Server, tmp_path: Path) -> None:
-    """Of what a worker that died kept, its feed is lost, so others must keep it again; nobody waits for it for ever."""
-    lives = tmp_path / "lives"
-    survivor = work(server, 0, lives, count=40)
-    ended: list[int] = []  # what was kept by those that were quicker
-    for kill in range(KILLS):
-        victim = work(server, kill + 1, tmp_path / f"dies{kill}", count=40)
-        feed, enough = tmp_path / f"dies{kill}", random.Random(kill).randrange(1, 5)
-        until(lambda feed=feed, enough=enough, victim=victim: len(kept(feed)) >= enough or victim.poll() is not None)
-        victim.kill()
-        if victim.communicate(timeout=120)[0]:
-            ended += kept(feed)
-    assert survivor.communicate(60)[0] == "closed\n"
-    until(lambda: not server.tell("KEYS", "*lease*"))
-    last = work(server, 99, tmp_path / "last", count=40)
-    assert last.communicate(60)[0] == "closed\n"
-    assert sorted(kept(lives) + kept(tmp_path / "last") + ended) == list(range(40))
-    assert pending(server) == 0
 
 
 def test_run_that_died_is_ended_by_those_that_live(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,24 +78,6 @@ def test_run_that_is_away_for_a_moment_is_not_ended(server: Server, monkeypatch:
             other.store.refresh()
         assert keep(other, 1, site="b") == ["duplicate"]
     assert held(server) == urls(1, 2)
-
-
-@pytest.mark.slow
-def test_worker_that_was_stopped_for_longer_than_its_lease_goes_on(server: Server, tmp_path: Path) -> None:
-    stopped, feed = tmp_path / "stopped", tmp_path / "other"
-    one = work(server, 1, stopped)
-    until(lambda: len(kept(stopped)) >= 10)
-    one.send_signal(signal.SIGSTOP)
-    until(lambda: not server.tell("KEYS", "*lease*"))
-    other = work(server, 2, feed)
-    try:
-        assert other.communicate(60)[0] == "closed\n"
-    finally:
-        one.send_signal(signal.SIGCONT)
-    assert one.communicate(60)[0] == "closed\n"
-    assert set(kept(stopped) + kept(feed)) == set(range(60))
-    assert len(held(server)) >= 60
-    assert pending(server) == 0
 
 
 # All at once
