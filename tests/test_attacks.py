@@ -113,7 +113,7 @@ def test_links_of_an_original_are_followed_though_a_copycat_came_first(life, a, 
 
 # Rules against an innocent host
 
-ENOUGH, ALL = range(23), range(30)  # as many pages as make a rule, and all pages of the innocent host
+ENOUGH, ALL = range(23), range(26)  # as many pages as make a rule, and all pages of the innocent host
 
 
 def canonical(url):

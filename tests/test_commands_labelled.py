@@ -96,6 +96,7 @@ def test_calibrate_prints_settings_that_reach_the_precision(folder: Path) -> Non
     assert (row["strict"]["precision"], row["strict"]["recall"]) == (1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_calibrate_keeps_the_defaults_where_nothing_is_wrong(folder: Path) -> None:
     pairs = (folder / "news" / "pairs.jsonl").read_text()
     (folder / "news" / "pairs.jsonl").write_text(pairs.replace("different", "dup"))

@@ -167,7 +167,7 @@ def test_verify_while_others_write(server: Server, client: redis.Redis) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "seeds"),
-    [("flip", 3), ("drop", 3), *slow(*((kind, 30) for kind in DAMAGES))],
+    [("flip", 3), *slow(*((kind, 30) for kind in DAMAGES))],
 )
 def test_damage_is_found_and_causes_no_crash(kind: str, seeds: int, server: Server, client: redis.Redis) -> None:
     fill(server.address, count=15)

@@ -101,7 +101,7 @@ def test_a_page_with_two_items_without_url_is_not_skipped(crawl, a, b):
         assert (len(result.items), result.count("duplicates"), len(b.asked(since=asked))) == (2, 2, 1)
 
 
-@pytest.mark.parametrize("revisit", ["keep", "drop", "skip"])
+@pytest.mark.parametrize("revisit", ["skip", *slow("keep", "drop")])
 def test_a_page_of_a_list_is_fetched_though_it_had_one_item_that_another_page_gave_before(crawl, a, revisit):
     """A calendar with four dates a page: a new date moves the last one to page 2, which has another one next day."""
     dates = [{"title": f"Concert {n}", "text": article(n), "date": f"2026-05-{n:02}"} for n in range(10, 20)]
@@ -112,7 +112,7 @@ def test_a_page_of_a_list_is_fetched_though_it_had_one_item_that_another_page_ga
         assert new in [item["title"] for item in result.items]
 
 
-@pytest.mark.parametrize("revisit", ["keep", "drop", "skip"])
+@pytest.mark.parametrize("revisit", ["skip", *slow("keep", "drop")])
 def test_a_list_that_had_one_item_left_is_fetched(crawl, a, revisit):
     dates = [{"title": f"Concert {n}", "text": article(n), "date": f"2026-05-{n:02}"} for n in range(10, 13)]
     settings = {"NEARDUP_SKIP_START": True, "NEARDUP_RECHECK": 0, "NEARDUP_REVISIT": revisit}

@@ -120,6 +120,7 @@ def test_each_article_is_kept_once_by_two_crawlers(together, urls, kind, revisit
         assert len(dedup) == 6
 
 
+@pytest.mark.slow
 def test_three_crawlers_with_namespaces_meet_only_in_their_own(together, urls):
     crawls = [{"urls": urls, "NEARDUP_NAMESPACE": name} for name in ("one", "one", "other")]
     one, same, other = together.feeds(together.start(*crawls), 3)

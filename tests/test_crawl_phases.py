@@ -137,17 +137,16 @@ def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
 
 CHANGES = [
     {"NEARDUP_STORE": "other.sqlite"},
-    *slow(
-        {"NEARDUP_DETECTORS": ["exact"]},
-        {"NEARDUP_REVISIT": "skip"},
-        {"NEARDUP_REVISIT": "drop"},
-        {"NEARDUP_NAMESPACE": "other"},
-        {"NEARDUP_ACTION": "tag"},
-        {"NEARDUP_DETECTORS": ["imatch", "shingle"]},
-    ),
+    {"NEARDUP_DETECTORS": ["exact"]},
+    {"NEARDUP_REVISIT": "skip"},
+    {"NEARDUP_REVISIT": "drop"},
+    {"NEARDUP_NAMESPACE": "other"},
+    {"NEARDUP_ACTION": "tag"},
+    {"NEARDUP_DETECTORS": ["imatch", "shingle"]},
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: "-".join(map(str, *change.items())))
 def test_a_paused_crawl_goes_on_with_other_settings(crawl, a, b, tmp_path, change):
     from scrapy_neardup import Deduplicator

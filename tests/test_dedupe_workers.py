@@ -79,6 +79,7 @@ def test_output_is_the_same_for_every_number_of_workers(
     assert outcome(tmp_path, *options.split()) == expected
 
 
+@pytest.mark.slow
 def test_one_of_the_template_is_told_apart_by_what_only_the_text_shows(tmp_path: Path) -> None:
     made = [{"id": n, "url": f"http://t.example/{n}", "text": f"{TEMPLATE}\n{text(n, 40)}"} for n in range(5)]
     write_rows(tmp_path, made)

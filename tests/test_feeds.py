@@ -82,7 +82,7 @@ def test_feeds_of_one_kind_become_one(tmp_path: Path, ending: str) -> None:
     assert [*seen, feeds.size] == sorted([*seen, feeds.size])
 
 
-@pytest.mark.parametrize("ending", some(ENDINGS, "jsonl", "json", "parquet", "warc.gz"))
+@pytest.mark.parametrize("ending", some(ENDINGS, "jsonl", "json", "parquet"))
 def test_no_more_than_some_of_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     monkeypatch.setattr("scrapy_neardup.feeds.GROUP", 1 << 21)
     rows = [{"url": f"http://a.example/{n}", "text": ('\\ " 鹤' + "x" * 1995) * 50} for n in range(100)]

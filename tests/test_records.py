@@ -35,7 +35,7 @@ def values(result: Any, name: str) -> Counter[str]:
     return Counter(each[0] if isinstance(each, list) else each for each in found)
 
 
-@pytest.mark.parametrize("kind", ["dict", "loader", *slow("dataclass", "attrs", "pydantic")])
+@pytest.mark.parametrize("kind", ["dict", *slow("loader", "dataclass", "attrs", "pydantic")])
 def test_meetings_with_one_text_are_told_apart_by_their_date_in_every_kind_of_item(crawl, a, kind):
     urls = fill(a, {f"/e/{n}": row for n, row in enumerate(meetings())})
     first = crawl("EventSpider", DROP, urls=urls, kind=kind)

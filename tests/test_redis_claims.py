@@ -135,8 +135,8 @@ def test_document_that_came_in_between_is_found(place: Place) -> None:
 
 
 def work(address: str, seed: int) -> list[int]:
-    """Claim copies of 30 documents in a random order; return the numbers of the documents that were kept."""
-    order = [(number, copy) for number in range(30) for copy in range(2)]
+    """Claim copies of 15 documents in a random order; return the numbers of the documents that were kept."""
+    order = [(number, copy) for number in range(15) for copy in range(2)]
     random.Random(seed).shuffle(order)
     kept = []
     with Deduplicator.open(address) as dedup:
@@ -158,4 +158,4 @@ def processes(count: int) -> Executor:
 def test_of_copies_that_come_at_once_one_is_kept(place: Place, pool: Callable[[int], Executor]) -> None:
     with pool(3) as workers:
         kept = [workers.submit(work, place.address, seed) for seed in range(3)]
-        assert sorted(number for each in kept for number in each.result(60)) == list(range(30))
+        assert sorted(number for each in kept for number in each.result(60)) == list(range(15))

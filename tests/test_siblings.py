@@ -794,15 +794,24 @@ def test_a_page_under_its_own_url_is_another_one_if_its_title_says_something_els
 # Facts
 
 
-@pytest.mark.parametrize("url", [f"{A}/2", f"{A}/1"])
 @pytest.mark.parametrize("of", [named, strong])
-def test_on_one_site_all_facts_decide(url: str, of: Callable[[str], bytes]) -> None:
-    same = "revisit" if url == f"{A}/1" else "duplicate"
+@pytest.mark.parametrize(
+    ("url", "same", "weaker"),
+    [
+        (f"{A}/2", "duplicate", "unique"),
+        (f"{A}/1", "revisit", "unique"),
+        (f"{B}/2", "duplicate", "duplicate"),
+        (None, "duplicate", "duplicate"),
+    ],
+)
+def test_on_one_site_all_facts_decide_and_between_sites_only_strong_ones(
+    url: str | None, same: str, weaker: str, of: Callable[[str], bytes]
+) -> None:
     for earlier, later, expected in (
-        (of("Red"), of("Blue"), "unique"),
+        (of("Red"), of("Blue"), "unique" if of is strong else weaker),
         (of("Red"), of("Red"), same),
-        (b"", of("Red"), "unique"),
-        (of("Red"), b"", "unique"),
+        (b"", of("Red"), weaker),
+        (of("Red"), b"", weaker),
         (b"", b"", same),
     ):
         documents = [Document(f"{A}/1", text(1), facts=earlier), Document(url, text(1), facts=later)]
@@ -813,19 +822,6 @@ def test_on_one_site_all_facts_decide(url: str, of: Callable[[str], bytes]) -> N
 def test_www_makes_no_other_host_and_files_are_of_one(places: tuple[str, str]) -> None:
     documents = [Document(url, text(1), facts=named(town)) for url, town in zip(places, ("Ulm", "Bonn"), strict=True)]
     assert claimed(Deduplicator.open(), *documents) == ["unique"] * 2
-
-
-@pytest.mark.parametrize("url", [f"{B}/2", None])
-@pytest.mark.parametrize(("of", "others"), [(named, "duplicate"), (strong, "unique")])
-def test_between_sites_only_strong_facts_decide(url: str | None, of: Callable[[str], bytes], others: str) -> None:
-    for earlier, later, expected in (
-        (of("Red"), of("Blue"), others),
-        (of("Red"), of("Red"), "duplicate"),
-        (b"", of("Red"), "duplicate"),
-        (of("Red"), b"", "duplicate"),
-    ):
-        documents = [Document(f"{A}/1", text(1), facts=earlier), Document(url, text(1), facts=later)]
-        assert claimed(Deduplicator.open(), *documents) == ["unique", expected]
 
 
 def test_a_fact_that_tells_the_records_of_another_site_apart_chooses_among_them() -> None:
