@@ -196,23 +196,14 @@ def test_simhashes_up_to_a_distance_are_found(place: Place, distance: int) -> No
     assert near(backend, ~value & (1 << 64) - 1, distance) == []
 
 
-def test_of_many_near_simhashes_the_nearest_are_found(place: Place) -> None:
+@pytest.mark.parametrize("gone", [0, 30])
+def test_of_many_near_simhashes_the_nearest_are_found(place: Place, gone: int) -> None:
     backend = place.begun()
     far = [document(n, simhash=flipped(77, 2)) for n in range(1, 31)]
-    close = [document(n, simhash=77) for n in range(31, 41)]
-    backend.write([*far, *close])
-    found = near(backend, 77, 3)
-    assert len(found) == NEWEST
-    assert set(of(*close)) <= set(found)
-
-
-def test_nearest_where_nearer_ones_are_gone(place: Place) -> None:
-    backend = place.begun()
-    far = [document(n, simhash=flipped(77, 2)) for n in range(1, 31)]
-    gone = [document(n, simhash=77) for n in range(31, 61)]
+    nearer = [document(n, simhash=77) for n in range(31, 31 + gone)]
     close = [document(n, simhash=flipped(77, 1)) for n in range(61, 71)]
-    backend.write([*far, *gone, *close])
-    backend.write([], gone)
+    backend.write([*far, *nearer, *close])
+    backend.write([], nearer)
     found = near(backend, 77, 3)
     assert len(found) == NEWEST
     assert set(of(*close)) <= set(found)

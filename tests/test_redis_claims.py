@@ -32,21 +32,15 @@ def claimed(dedup: Deduplicator, document: Document, settle: Callable[[], object
         return waiting.result(30)
 
 
-def test_twin_waits_until_the_first_one_is_committed(place: Place) -> None:
+@pytest.mark.parametrize(("end", "original"), [("commit", "http://a.example/1"), ("withdraw", None)])
+def test_twin_waits_until_the_first_one_is_committed_or_withdrawn(place: Place, end: str, original: str | None) -> None:
     with place.dedup() as one, place.dedup() as other:
         first = one.claim(Document("http://a.example/1", text(1)))
-        twin = claimed(other, Document("http://b.example/1", text(1)), lambda: (first.commit(), one.flush()))
-        assert twin.verdict.duplicate_of == "http://a.example/1"
-
-
-def test_twin_takes_the_place_of_one_that_is_withdrawn(place: Place) -> None:
-    with place.dedup() as one, place.dedup() as other:
-        first = one.claim(Document("http://a.example/1", text(1)))
-        twin = claimed(other, Document("http://b.example/1", text(1)), lambda: (first.withdraw(), one.flush()))
-        assert twin.verdict.status == "unique"
+        twin = claimed(other, Document("http://b.example/1", text(1)), lambda: (getattr(first, end)(), one.flush()))
+        assert twin.verdict.duplicate_of == original
         twin.commit()
     with place.opened(run=None) as store:
-        assert [each.url for each in store.signatures()] == ["http://b.example/1"]
+        assert [each.url for each in store.signatures()] == [original or "http://b.example/1"]
 
 
 @pytest.mark.parametrize("outcome", ["committed", "withdrawn"])
