@@ -32,7 +32,7 @@ from .stats import CHANGES, plural, sized
 from .store import Store
 from .store.records import Run
 from .store.visits import former
-from .text.urls import canonical_url
+from .text.urls import canonical_url, named_site, site
 from .verdict import named
 
 SEEN = ("new", "changed")  # the kinds that any crawl can find
@@ -189,7 +189,7 @@ class Report:
     """The content of a report at a time `now`, in seconds since the epoch. `rules`: as `neardup mirrors` lists them."""
 
     def __init__(self, store: Store, rules: Sequence[Mapping[str, Any]], now: float) -> None:
-        self.now, self.documents, self.rules = now, len(store), rules
+        self.now, self.documents = now, len(store)
         self.name = re.split(r"[/\\]", str(store.describe()["store"]))[-1]  # the folders may be private
         self.runs = sorted(store.runs(), key=lambda run: run.started)
         self.crawl = last_crawl(store)
@@ -197,8 +197,15 @@ class Report:
         self.clusters = self.copies = self.bytes = 0
         self.largest: list[Cluster] = []
         self.doubtful: list[Cluster] = []  # each with its copy of least resemblance
+        pairs: Counter[tuple[str, str]] = Counter()
         for original in store.repeated():  # those with most copies first
-            self._add(original, sorted(filter(attrgetter("is_copy"), store.visits(original)), key=_resemblance))
+            copies = [visit for visit in store.visits(original) if visit.is_copy]
+            self._add(original, sorted(copies, key=_resemblance))
+            host = site(canonical_url(original.url or ""))
+            pairs.update((site(canonical_url(visit.shown)), host) for visit in copies)
+        known = {_hosts(rule) for rule in rules}
+        others = [{"mirror": pair[0], "original": pair[1]} for pair in pairs if all(pair) and pair not in known]
+        self.hosts = sorted([(rule, pairs[_hosts(rule)]) for rule in (*rules, *others)], key=_rank)
 
     def _add(self, original: Signature, copies: list[Visit]) -> None:
         self.clusters += 1
@@ -219,13 +226,23 @@ class Report:
         """Return the report as an HTML page. `texts` has the beginnings of texts by canonical URL."""
         names = ("name", "made", "savings", "changes", "largest", "doubtful", "hosts")
         lists = [_clusters(clusters, self.clusters, texts) for clusters in (self.largest, self.doubtful)]
-        parts = (text(self.name), _moment(self.now), _savings(self), _changes(self), *lists, _rules(self.rules))
+        parts = (text(self.name), _moment(self.now), _savings(self), _changes(self), *lists, _rules(self.hosts))
         template = Template(files(__package__).joinpath("report.html").read_text(encoding="utf-8"))
         return template.substitute(dict(zip(names, parts, strict=True))).encode()
 
 
 def _resemblance(visit: Visit) -> float:
     return visit.evidence.resemblance if visit.evidence else 1.0
+
+
+def _hosts(rule: Mapping[str, Any]) -> tuple[str, str]:
+    mirror, original = (named_site(rule[side].partition("/")[0]) for side in ("mirror", "original"))
+    return mirror, original
+
+
+def _rank(row: tuple[Mapping[str, Any], int]) -> tuple[Any, ...]:
+    rule, copies = row
+    return not rule.get("in_force"), "known_by" not in rule, -rule.get("confidence", 1), -copies, rule["mirror"]
 
 
 def text(value: object) -> str:
@@ -335,12 +352,12 @@ def _snippet(url: str | None, texts: Mapping[str, str]) -> str:
     return f'<p lang="" dir="auto">{text(found)}</p>' if found else ""
 
 
-def _rules(rules: Sequence[Mapping[str, Any]]) -> str:
+def _rules(hosts: Sequence[tuple[Mapping[str, Any], int]]) -> str:
     rows = []
-    for rule in rules[:MOST]:
-        state = "in force" if rule["in_force"] else "not in force"
+    for rule, copies in hosts[:MOST]:
+        state = "none" if "known_by" not in rule else "in force" if rule["in_force"] else "not in force"
         counts = (rule.get(name) for name in ("confidence", "same", "near", "different"))
-        names = (text(rule["mirror"]), text(rule["original"]), state, text(rule["known_by"]))
-        rows.append((*names, *map(_number, counts)))
-    caption = f"{_part(len(rows), len(rules), 'pair')}; the surest rules come first"
-    return table(caption, "Mirror, Original, Rule, Known by", "Confidence, Same, Near, Different", rows)
+        names = (text(rule["mirror"]), text(rule["original"]), state, text(rule.get("known_by", "–")))
+        rows.append((*names, _number(copies), *map(_number, counts)))
+    caption = f"{_part(len(rows), len(hosts), 'pair')}; the surest rules come first"
+    return table(caption, "Mirror, Original, Rule, Known by", "Copies, Confidence, Same, Near, Different", rows)

@@ -40,12 +40,12 @@ HOSTILE = (
 )
 RULES: tuple[Mapping[str, Any], ...] = (
     {
-        **{"mirror": "m.a.example/m/…", "original": "a.example", "in_force": True, "known_by": "pages"},
-        **{"confidence": 0.9123, "same": 31, "near": 0, "different": 1},
-    },
-    {
         **{"mirror": "x.example", "original": "y.example", "in_force": False, "known_by": "pages"},
         **{"confidence": 0.5, "same": 2, "near": 1, "different": 2},
+    },
+    {
+        **{"mirror": "m.a.example/m/…", "original": "a.example", "in_force": True, "known_by": "pages"},
+        **{"confidence": 0.9123, "same": 31, "near": 0, "different": 1},
     },
 )
 SMALL: tuple[tuple[str, dict[str, Evidence | None]], ...] = (
@@ -147,11 +147,15 @@ def test_copies_without_url_count_but_are_not_listed(tmp_path: Path) -> None:
     assert "1 of 3 copies, the rest is left out" in page.source
 
 
-def test_rules_come_with_their_evidence(tmp_path: Path) -> None:
+def test_rules_come_surest_first_then_hosts_without_one(tmp_path: Path) -> None:
     rows = Page(write(tmp_path / "r.html", store(*SMALL), RULES)).rows("hosts")
-    assert rows == [
-        ["m.a.example/m/…", "a.example", "in force", "pages", "0.912", "31", "0", "1"],
-        ["x.example", "y.example", "not in force", "pages", "0.500", "2", "1", "2"],
+    assert rows[:2] == [
+        ["m.a.example/m/…", "a.example", "in force", "pages", "2", "0.912", "31", "0", "1"],
+        ["x.example", "y.example", "not in force", "pages", "0", "0.500", "2", "1", "2"],
+    ]
+    assert sorted(row[:5] for row in rows[2:]) == [
+        ["a.example", "a.example", "none", "–", "1"],
+        ["b.example", "a.example", "none", "–", "1"],
     ]
 
 
@@ -290,10 +294,10 @@ def test_runs_and_what_the_last_one_saw_change(crawl: Any, a: Any) -> None:
 def test_command_shows_the_rules_of_the_settings(held: Path) -> None:
     rules = {"B.Example:80": "a.example", "d.example:8080": "a.example"}
     rows = reported(held, "-s", f"NEARDUP_MIRROR_HOSTS={json.dumps(rules)}").rows("hosts")
-    assert [row[:4] for row in rows] == [
-        ["b.example:80", "a.example", "in force", "NEARDUP_MIRROR_HOSTS"],
-        ["d.example:8080", "a.example", "in force", "NEARDUP_MIRROR_HOSTS"],
-        ["b.example", "a.example", "not in force", "pages"],
+    assert [row[:5] for row in rows] == [
+        ["b.example:80", "a.example", "in force", "NEARDUP_MIRROR_HOSTS", "1"],
+        ["d.example:8080", "a.example", "in force", "NEARDUP_MIRROR_HOSTS", "0"],
+        ["b.example", "a.example", "not in force", "pages", "1"],
     ]
 
 
