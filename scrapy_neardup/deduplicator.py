@@ -8,7 +8,6 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import chain
 from operator import itemgetter
 from os import PathLike
 from types import TracebackType
@@ -127,7 +126,7 @@ def _shared(signature: Signature) -> object:
 def _names(runs: Iterable[Sequence[bytes]]) -> frozenset[int] | None:
     """Return the hashed names of the facts that tell the items apart that one run got; None if some have equal facts.
 
-    One fact is enough if all items of each run differ in it: the one with the fewest values. Others may be states.
+    If all items of each run differ in one fact, it is enough: the one with the most values. Others may be states.
     """
     several = [facts for facts in runs if len(facts) > 1]
     names = [telling(facts[0], facts) for facts in several]
@@ -135,8 +134,8 @@ def _names(runs: Iterable[Sequence[bytes]]) -> frozenset[int] | None:
         return None
     found = frozenset[int]().union(*names)
     values = {name: [{values_in([name], each) for each in facts} for facts in several] for name in found}
-    keys = [name for name in found if [*map(len, values[name])] == [*map(len, several)]]
-    return frozenset([min(keys, key=lambda name: (len({*chain(*values[name])}), name))]) if keys else found
+    keys = {name: len(set().union(*each)) for name, each in values.items() if [*map(len, each)] == [*map(len, several)]}
+    return frozenset(name for name, count in keys.items() if count == max(keys.values())) or found
 
 
 logger = logging.getLogger(__name__)
@@ -302,12 +301,10 @@ class Deduplicator:
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
         if document.is_one_of_several or (link and not link.signature):
             return is_own and not self.matcher.keeps_revisits and self._was_replaced(document.url or "", signature)
-        if link and link.firm and document.url in document.loose:
-            link = self.store.resolve(_beside(link.url))
         last = link.signature if link and not link.is_copy else None
         if not link or not last or link.firm == (document.url in document.loose) or last.is_twin_of(signature):
             return False
-        if is_own and self._shares_url(signature, link):
+        if is_own and not link.firm and self._shares_url(signature, link):
             return False
         # The fields and the title of another spider may differ though the page is the same.
         is_by_text = names_in(last.facts) == names_in(signature.facts) and not last.says_the_same(signature)
@@ -338,7 +335,7 @@ class Deduplicator:
         """Return whether a document was one of the items of its URL when that URL was last seen before this run."""
         known = link.before if self.deliveries.is_of_run(link.seen) else link
         if known is None:
-            return not link.firm and self.deliveries.is_delivered(signature)
+            return self.deliveries.is_delivered(signature)
         began = max((run.started for run in self.store.runs() if run.started <= known.seen), default=0.0)
         return known.target == signature.id or self._last_seen(signature) >= began
 
@@ -409,8 +406,6 @@ class Deduplicator:
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
                 self.store.record(Visit(url, signature, is_copy, self._clock(), document.size, evidence, firm))
-            elif not is_copy and url == document.url:
-                self.store.record(Visit("", signature, False, self._clock(), firm=False, name=_beside(url)))
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.
@@ -488,11 +483,6 @@ class Deduplicator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(clean=kind is None or issubclass(kind, SystemExit))
-
-
-def _beside(url: str) -> str:
-    """Return the name of the visit of what other pages, such as lists, give for a URL with a document of its own."""
-    return f"beside {canonical_url(url)}"
 
 
 def _urls(document: Document) -> list[str]:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from numbers import Number
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
@@ -102,6 +103,7 @@ class Record:
         self._config = config
         self._fetch = fetch or Fetch()
         self._is_row = fetch is None
+        self._binary: set[str] = set()  # the fields with binary values
         self._values: dict[str, Any] = {}
         """The values of facts by name of field, for the label. A string among them may become the title or a text."""
         top = {str(name): value for name, value in fields if name != TAG_FIELD}
@@ -110,7 +112,7 @@ class Record:
         for name, value in top.items():
             self._read(name, value, self.facts, 0)
         self._choose_texts()
-        self._ignore_counts()
+        self._ignore_beside_text()
         if ALL in config.ignore_fields:
             self.roles.update(dict.fromkeys(self.facts.keys() - self.texts.keys(), "ignored"))
             self.facts.clear()
@@ -265,6 +267,7 @@ class Record:
             self.roles.setdefault(path, "ignored")
         elif isinstance(value, bytes) and _is_binary(value):
             facts[path] = Kind.OTHER, hash_bytes(value)
+            self._binary.add(path)
             self.roles.setdefault(path, "fact")
         elif isinstance(value, (str, bytes)):
             for text in _strings(value, self._fetch):
@@ -278,7 +281,7 @@ class Record:
         elif isinstance(value, Mapping) or ItemAdapter.is_item(value):
             for name, each in value.items() if isinstance(value, Mapping) else ItemAdapter(value).items():
                 self._read(f"{path}.{name}", each, facts, depth + 1)
-        elif type(value).__str__ is not _AS_OBJECT:  # such as a URL of pydantic
+        elif not isinstance(value, Number) and type(value).__str__ is not _AS_OBJECT:  # such as a URL of pydantic
             self._read_string(path, str(value), facts)
 
     def _is_ignored(self, path: str, value: Any) -> bool:
@@ -350,11 +353,12 @@ class Record:
             del self.texts[path]
             self.roles[path] = "ignored"
 
-    def _ignore_counts(self) -> None:
-        """Leave out numbers of views, and ranks, if the item has a long text."""
+    def _ignore_beside_text(self) -> None:
+        """Leave out numbers of views, ranks, and binary values such as screenshots, if the item has a long text."""
         counts = [path for path, (kind, _) in self.facts.items() if kind is Kind.CODE and plain(path) in _COUNTS]
-        if counts and any(_is_long(text) for texts in self.texts.values() for text in texts):
-            for path in counts:
+        ignored = [*counts, *self._binary.intersection(self.facts)]
+        if ignored and any(_is_long(text) for texts in self.texts.values() for text in texts):
+            for path in ignored:
                 del self.facts[path]
                 self.roles[path] = "ignored"
 

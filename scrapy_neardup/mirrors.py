@@ -95,8 +95,9 @@ class Deliveries:
         return own if self.is_of_run(own) else max(own, self._seen(_name(document, by_own_host=by_own_host), document))
 
     def is_deserted(self, document: Signature) -> bool:
-        """Return whether the last delivery of a document was by another URL than its own."""
-        return self._seen(_name(document), document) > self._seen(document.url, document)
+        """Return whether the last delivery of a document was in an earlier run, by another URL than its own."""
+        is_by_other = self._seen(_name(document), document) > self._seen(document.url, document)
+        return is_by_other and not self.is_delivered(document)
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
         """Record a delivery of a document, once a run; with `by_own_host`, also as one by the document's own host."""
@@ -163,7 +164,7 @@ class Mirrors:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):
             return None
         # A spider that asks for a URL again in one run wants something else, as with another cookie.
-        is_again = self._deliveries is not None and self._deliveries.is_of_run(link.seen)
+        is_again = url == link.url and self._deliveries is not None and self._deliveries.is_of_run(link.seen)
         skips = self._config.skip_mirrors if link.is_copy else self._config.revisit == "skip" and not is_again
         # A page with one item of a list may be a list too, unless its layout is another.
         is_list = link.signature.label and not (link.evidence and link.evidence.kind in OTHER_LAYOUT)

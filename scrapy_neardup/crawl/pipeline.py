@@ -363,6 +363,8 @@ class NearDupPipeline(Component):
         is_same = bool(page and page.given.setdefault(document, said) == said)
         if claim.match:
             await self._adjust_to_run(claim, document, ticket)
+        if claim.is_copy:
+            claim.is_successor = bool(await self.neardup.ask(self.dedup.deliveries.is_deserted, document))
         if claim.match and ticket.dead_link:
             dead = await self.neardup.ask(self.dedup.store.resolve, ticket.dead_link)
             if dead and dead.signature is document:
@@ -380,7 +382,7 @@ class NearDupPipeline(Component):
         """Make a claim a revisit if its item is the first of this run with the content, else a duplicate.
 
         Without NEARDUP_REVISIT = "keep", change only an item that was fetched instead of its original, and only to a
-        revisit. Such an item succeeds the original if the original's own URL was not the last to return the content.
+        revisit.
         """
         deliveries, is_by_run = self.dedup.deliveries, self.config.revisit == "keep"
         is_stand_in = ticket.reason == AFTER_ALL or ticket.dead_link is not None
@@ -396,8 +398,6 @@ class NearDupPipeline(Component):
             claim.when_settled(partial(self._delivering.pop, document))
         if is_by_run or not is_delivered:
             claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
-        if is_stand_in and not is_delivered:
-            claim.is_successor = bool(await self.neardup.ask(deliveries.is_deserted, document))
 
     # What is done with the item
 

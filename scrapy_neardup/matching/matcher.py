@@ -381,9 +381,15 @@ class Matcher:
         )
 
     def _is_brief(self, document: Document) -> bool:
-        """Return whether a document may have fewer facts than its record: a list gave it, and its URL gave a page."""
-        link = self._store.resolve(document.url) if document.url in document.loose and document.url else None
-        return link is not None and link.firm and link.signature is not None
+        """Return whether a document may have fewer facts than its record, since a list gave it.
+
+        If changes matter, its URL must have given a page of its own.
+        """
+        if not document.url or document.url not in document.loose:
+            return False
+        link = None if self.keeps_revisits else self._store.resolve(document.url)
+        is_page = link is not None and link.firm and (link.signature is not None or document.has_own_url)
+        return self.keeps_revisits or is_page
 
     def _has_own(self, document: Document, earlier: Signature) -> bool:
         """Return whether the URL of a document had a document of its own before this run.
