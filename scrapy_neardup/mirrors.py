@@ -96,8 +96,8 @@ class Deliveries:
 
     def is_deserted(self, document: Signature) -> bool:
         """Return whether the last delivery of a document was in an earlier run, by another URL than its own."""
-        is_by_other = self._seen(_name(document), document) > self._seen(document.url, document)
-        return is_by_other and not self.is_delivered(document)
+        is_now = self.is_delivered(document)
+        return not is_now and self._seen(_name(document), document) > self._seen(document.url, document)
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
         """Record a delivery of a document, once a run; with `by_own_host`, also as one by the document's own host."""
