@@ -387,9 +387,10 @@ class Matcher:
         """
         if not document.url or document.url not in document.loose:
             return False
-        link = None if self.keeps_revisits else self._store.resolve(document.url)
-        is_page = link is not None and link.firm and (link.signature is not None or document.has_own_url)
-        return self.keeps_revisits or is_page
+        if self.keeps_revisits:
+            return True
+        link = self._store.resolve(document.url)
+        return link is not None and link.firm and (link.signature is not None or document.has_own_url)
 
     def _has_own(self, document: Document, earlier: Signature) -> bool:
         """Return whether the URL of a document had a document of its own before this run.
