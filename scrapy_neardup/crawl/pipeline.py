@@ -363,8 +363,6 @@ class NearDupPipeline(Component):
         is_same = bool(page and page.given.setdefault(document, said) == said)
         if claim.match:
             await self._adjust_to_run(claim, document, ticket)
-        if claim.is_copy:
-            claim.is_successor = bool(await self.neardup.ask(self.dedup.deliveries.is_deserted, document))
         if claim.match and ticket.dead_link:
             dead = await self.neardup.ask(self.dedup.store.resolve, ticket.dead_link)
             if dead and dead.signature is document:
@@ -387,6 +385,7 @@ class NearDupPipeline(Component):
         deliveries, is_by_run = self.dedup.deliveries, self.config.revisit == "keep"
         is_stand_in = ticket.reason == AFTER_ALL or ticket.dead_link is not None
         if not (is_by_run or is_stand_in):
+            await self._succeed(claim, document)
             return
         # An item of a preferred host is not dropped for an item of another host.
         by_own_host = is_by_run and claim.document.url in self.dedup.matcher.preference
@@ -398,6 +397,13 @@ class NearDupPipeline(Component):
             claim.when_settled(partial(self._delivering.pop, document))
         if is_by_run or not is_delivered:
             claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
+        if is_stand_in:
+            await self._succeed(claim, document)
+
+    async def _succeed(self, claim: Claim, document: Signature) -> None:
+        """Let a copy succeed the original if the original's own URL was not the last to return the content."""
+        if claim.is_copy:
+            claim.is_successor = bool(await self.neardup.ask(self.dedup.deliveries.is_deserted, document))
 
     # What is done with the item
 
