@@ -401,7 +401,7 @@ class NearDupPipeline(Component):
             await self._succeed(claim, document)
 
     async def _succeed(self, claim: Claim, document: Signature) -> None:
-        """Let a copy succeed the original if the original's own URL was not the last to return the content."""
+        """Mark a copy as the successor of its original if other URLs than the original's returned the content last."""
         if claim.is_copy:
             claim.is_successor = bool(await self.neardup.ask(self.dedup.deliveries.is_deserted, document))
 

@@ -139,14 +139,7 @@ class Pair:
         self.is_of_one_host = page.signature.home == earlier.home != ""
 
     def why_siblings(
-        self,
-        *,
-        is_own: bool,
-        across_hosts: bool,
-        has_its_url: bool,
-        is_beside: bool,
-        needs_all: bool,
-        counters: Names,
+        self, *, is_own: bool, has_its_url: bool, across_hosts: bool, is_beside: bool, needs_all: bool, counters: Names
     ) -> str | None:
         """Return the reason why the two pages are siblings; None if they are not.
 
@@ -265,7 +258,7 @@ class Pair:
         return bool(self._page.title) and self._page.title == title_words(self._earlier.title)
 
     def _has_other_title(self, *, with_figures: bool) -> bool:
-        """Return whether two titles have different subjects."""
+        """Return whether two titles have different subjects. Without `with_figures`, figures do not count."""
         page, theirs = self._page, title_words(self._earlier.title)
         if page.title == theirs or not (page.title and theirs):
             return False
