@@ -58,6 +58,7 @@ def test_chinese_page_gives_headline_and_paragraphs_without_menu() -> None:
         ("<title>Boats | Pier</title>", "<h1>Boats<a href='#k'>¶</a></h1>", "Boats"),
         ("<title>Boats | Pier</title>", "<h1>Boats #</h1>", "Boats"),
         ("<title>Boats | Pier</title>", "<h1>Welcome</h1><h1>Sea</h1>", "Boats | Pier"),
+        ("<title>Class sea.Boats | Pier</title>", "<h1>Class<br>sea.<b>Boats</b></h1>", "Class sea.Boats"),
         ('<title>Boats | Pier</title><meta property="og:title" content=" Boats ">', "", "Boats"),
         ('<title>Pier</title><meta property="og:title" content="Harbour">', "<h1>Boats</h1>", "Boats | Harbour"),
         ("<title></title>", "<h1><img></h1><h1>Boats<!-- x --> <b>here</b></h1>", "Boats here"),

@@ -207,7 +207,8 @@ def test_titles_that_name_what_is_in_the_text(names: tuple[str, str], named: str
     [
         (("Boats", "Kites"), A, (), True, THIN),
         (("Boats", "Kites"), A, (), False, "copy"),
-        (("Boats", "Kites"), B, (), True, "copy"),
+        (("Boats", "Kites"), B, (), True, THIN),
+        (("Boats", "Boats - Club"), B, (), True, "copy"),
         (("Boats", "BOATS"), A, (), True, "copy"),
         (("Boats", ""), A, (), True, "copy"),
         (("", "Kites"), A, (), True, "copy"),
@@ -885,6 +886,14 @@ def test_equal_texts_with_equal_facts_are_one_record_under_one_title(
         for url, title in zip((f"{A}/1", f"{host}/2"), titles, strict=True)
     )
     assert expected in verdict(earlier, later)
+
+
+def test_another_record_under_a_title_does_not_make_the_title_say_less() -> None:
+    records = [
+        Document(f"{A}/{title}/{fact}", text(number), title, facts=named(fact))
+        for title, number, fact in (("Boats", 1, "2"), ("Kites", 2, "1"), ("Kites", 1, "2"))
+    ]
+    assert claimed(Deduplicator.open(), *records) == ["unique"] * 3
 
 
 def test_records_of_one_url_stay_apart_in_later_runs_too(tmp_path: Path) -> None:

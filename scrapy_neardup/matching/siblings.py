@@ -171,7 +171,7 @@ class Pair:
             return LACKS_SUBJECT if is_other else None
         if ours and self._is_equal and self.is_of_one_host:
             # Equal facts and equal text are one record, even if all of the text is form.
-            return "the titles differ" if self.differ_in_subject else None
+            return "the titles differ" if self._has_other_title(with_figures=True) else None
         return next(self._reasons(), None)
 
     def _differing(self, counters: Names) -> str:
@@ -183,9 +183,8 @@ class Pair:
     def _reasons(self) -> Iterator[str]:
         """Yield the reasons other than facts, such as different subjects or passages."""
         titles = self._later.title, self._earlier.title
-        is_one = self.is_of_one_host
-        is_same = self._is_equal and (not (is_one and all(titles)) or self._has_same_title)
-        if self._page.document.thin and (is_one or self.differ_in_subject) and not is_same:
+        is_same = self._is_equal and (not all(titles) or self._has_same_title)
+        if self._page.document.thin and (self.differ_in_subject or (self.is_of_one_host and not is_same)):
             yield "the text is thin, and the titles or the texts differ"
         if self.differ_in_subject and self._lacks_subject():
             yield LACKS_SUBJECT

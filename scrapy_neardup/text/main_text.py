@@ -134,6 +134,10 @@ _attribute = cast("Callable[[etree._Element, str], str | None]", etree._Element.
 # Not `items`, which takes quadratic time where an element has thousands of attributes.
 _keys = cast("Callable[[etree._Element], list[str]]", etree._Element.keys)
 _string = partial(etree.tostring, method="text", encoding="unicode", with_tail=False)
+_pieces = cast(
+    "Callable[[etree._Element], list[str | etree._Element]]",
+    etree.XPath("descendant::text() | descendant::br", smart_strings=False),
+)
 
 
 class MainText(NamedTuple):
@@ -177,7 +181,7 @@ def title_of(root: etree._Element) -> str:
     for element in outermost(root, *found):
         found[element.tag].append(element)
     title = next(map(text_of, found["title"]), "")
-    headings = [heading for each in found["h1"] if (heading := text_of(each).rstrip(_ANCHORS))]
+    headings = [heading for each in found["h1"] if (heading := _heading(each).rstrip(_ANCHORS))]
     # The last such heading, since the first may be the name of the site.
     repeated = (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title))
     og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
@@ -186,6 +190,10 @@ def title_of(root: etree._Element) -> str:
     named = squeeze(next(og_titles, "")) or title
     only = headings[0] if len(headings) == 1 and headings[0] not in named else ""
     return " | ".join(filter(None, (only, named))) or next(iter(headings), "")
+
+
+def _heading(element: etree._Element) -> str:
+    return squeeze("".join(part if isinstance(part, str) else " " for part in _pieces(element)))
 
 
 def weight(text: str) -> int:
