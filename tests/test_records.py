@@ -246,6 +246,18 @@ def test_an_item_that_only_was_not_listed_for_a_day_is_not_given_again(crawl, a)
             assert len(items) == given
 
 
+@pytest.mark.parametrize(
+    "row",
+    [{"name": "Bolt {}", "stock": "{} left"}, *slow({"label": "{}", "hits": "1", "price": "{}.5"}, {"text": "No {}."})],
+)
+def test_rows_that_move_to_another_page_of_their_list_are_not_given_again(crawl, a, row):
+    listed = [{name: value.format(n) for name, value in row.items()} for n in range(9)]
+    for lists, given in (((listed[1:3], listed[3:6], listed[6:]), 8), ((listed[:2], listed[2:5], listed[5:]), 1)):
+        pages = dict(zip(("/list", "/list?page=2", "/list/page/3"), lists, strict=True))
+        assert len(crawl("EventSpider", DROP, urls=fill(a, pages)).items) == given
+    assert len(crawl("EventSpider", DROP, urls=fill(a, {"/other": listed[:3]})).items) == 3
+
+
 def test_items_of_a_list_are_not_given_again_once_a_field_is_known_as_a_counter(crawl, a):
     posts = [{"author": f"member {n}", "post": article(n, 60)} for n in range(8)]
     given = []

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import slow
 
-from scrapy_neardup.text.urls import _PLAIN, canonical_url, domain, host
+from scrapy_neardup.text.urls import _PLAIN, canonical_url, domain, host, listing
 
 KEPT = [
     "http://a.example:99999/", "http://a.example:port/", "http://[::1/", "http://[x]/y",  # can't be fetched
@@ -74,6 +74,19 @@ def test_tracking_parameters_go(name: str) -> None:
     assert canonical_url(f"http://a.example/x?id=1&{name}=abc") == "http://a.example/x?id=1"
     assert canonical_url(f"http://a.example/x?{name}=abc&id=1") == "http://a.example/x?id=1"
     assert canonical_url(f"http://a.example/x?{name}") == "http://a.example/x"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", ""), ("?page=2", ""), ("?PAGE=2", ""), ("/page/12/", ""), ("?cursor=aGk%3D", ""), ("?page_no=2", ""),
+        ("?offset=9", ""), ("?sort=up", "?sort=up"), ("?sort=up&page=2", "?sort=up"), ("?page=2&sort=up", "?sort=up"),
+        ("?a=b&page=2&sort=up", "?a=b&sort=up"), ("?page=about", "?page=about"), ("?id=2", "?id=2"), ("/2", "/2"),
+        ("?homepage=2", "?homepage=2"), ("/page/2b", "/page/2b"),
+    ],
+)  # fmt: skip
+def test_pages_of_one_list(query: str, expected: str) -> None:
+    assert listing(f"https://a.example/list{query}") == f"http://a.example/list{expected}"
 
 
 @pytest.mark.parametrize("page", ["index.html", "index.htm", "index.php", "default.html", "default.htm", "INDEX.HTML"])

@@ -21,7 +21,7 @@ from ..hosts import Finding, outcome_of
 from ..settings import Config
 from ..signature import Evidence, Signature
 from ..text.tokens import title_words
-from ..text.urls import canonical_url, domain, host, site
+from ..text.urls import canonical_url, domain, host, listing, site
 from ..verdict import Apart, Match, page_kind
 from .reviews import WHY_APART, Reviews
 from .siblings import JudgedPage, Pair, Siblings
@@ -442,15 +442,15 @@ class Matcher:
     def _is_same_record(self, later: Signature, earlier: Signature, pair: Pair) -> bool:
         """Return whether two documents with equal text are the same record of one host.
 
-        Their facts must agree, and their titles if the later one has a title. Without text, one fact must be strong.
+        Their facts must agree, and their titles if the later one has a title. On two pages of one list, that is enough.
+        Else they need a fact; without text, a strong one.
         """
-        return (
-            bool(later.facts)
-            and pair.is_of_one_host
-            and (not later.title or title_words(later.title) == title_words(earlier.title))
-            and (later.sketch.tokens > 0 or bool(strong(later.facts)))
-            and agree(later.facts, earlier.facts)
-        )
+        if not pair.is_of_one_host or not agree(later.facts, earlier.facts):
+            return False
+        if later.title and title_words(later.title) != title_words(earlier.title):
+            return False
+        has_enough = bool(later.facts if later.sketch.tokens else strong(later.facts))
+        return has_enough or listing(later.url or "") == listing(earlier.url or "")
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
         """If only one fact keeps a document apart from an earlier one of its host with the same text, set `apart`."""

@@ -31,6 +31,9 @@ _PLAIN = re.compile(
     rf"(\?(?!(?i:{_TRACKING.pattern})=)[\w.~-]+=[\w.~-]+)?",
     re.ASCII,
 )
+_NUMBER = r"(?:page|paged|pg|page_?(?:no|num|number)|offset|skip|start)=\d+|cursor=[^&]*"
+# What names one page of a list.
+_PAGE = re.compile(rf"(?<=\?)(?:{_NUMBER})(?:&|$)|&(?:{_NUMBER})(?=&|$)|/page/\d+(?=[/?]|$)", re.I)
 # The fragment of an app that shows one page for each fragment, as in `#/a/1` and `#!x`. `#/` is its first page.
 _ROUTE = re.compile(r"[/!]+[^/!]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -83,6 +86,11 @@ def _without_tracking(url: str) -> str:
     kept = "&".join(p for p in query.split("&") if not _TRACKING.fullmatch(p.partition("=")[0]))
     route = f"#{fragment}" if _ROUTE.match(fragment) else ""
     return f"{head}?{kept}{route}" if kept.strip("&") else head + route
+
+
+def listing(url: str) -> str:
+    """Return the canonical URL of a list without what names one page of it, such as `page=2` or `/page/2`."""
+    return _PAGE.sub("", canonical_url(url)).rstrip("?/")
 
 
 @lru_cache(maxsize=1024)  # as above
