@@ -11,8 +11,8 @@ from scrapy.exceptions import IgnoreRequest
 
 from scrapy_neardup import Claim
 from scrapy_neardup.crawl import Adviser, item_judged, request_skipped
+from scrapy_neardup.crawl.detours import detour
 from scrapy_neardup.crawl.extension import NearDup
-from scrapy_neardup.crawl.middleware import detour
 from scrapy_neardup.mirrors import REDIRECT, SKIP, STOP, Advice
 
 logger = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from scrapy.utils.misc import load_object
 
 import scrapy_neardup
 from scrapy_neardup.commands import VERBS, Command
-from scrapy_neardup.crawl.middleware import KEY, Ticket
+from scrapy_neardup.crawl.detours import KEY, Ticket
 from scrapy_neardup.settings import Config
 from scrapy_neardup.stats import BY_DETECTOR, PREFIX, Stat
 from scrapy_neardup.verdict import Verdict

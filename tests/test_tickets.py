@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 from scrapy.utils.request import request_from_dict
 
-from scrapy_neardup.crawl.middleware import (
+from scrapy_neardup.crawl.detours import (
     DEAD_LINK,
     MIRROR,
     Ticket,

@@ -19,8 +19,8 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.misc import load_object
 
 from ..crawl import Adviser
+from ..crawl.detours import detour, is_safe
 from ..crawl.extension import NearDup
-from ..crawl.middleware import detour, is_safe
 from ..settings import ConfigError
 
 logger = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from scrapy.utils.datatypes import LocalCache
 
 from ..crawl import Adviser, item_judged, request_skipped
+from ..crawl.detours import Ticket, is_plain
 from ..crawl.extension import NearDup
-from ..crawl.middleware import Ticket, is_plain
 from ..deduplicator import Claim
 from ..mirrors import STOP, Advice
 from ..text.urls import canonical_url

@@ -21,8 +21,8 @@ from scrapy.utils.datatypes import LocalCache
 from w3lib.url import url_query_cleaner
 
 from ..crawl import Adviser
+from ..crawl.detours import is_plain
 from ..crawl.extension import NearDup
-from ..crawl.middleware import is_plain
 from ..deduplicator import Claim
 from ..files import replacing
 from ..hosts import SHORT

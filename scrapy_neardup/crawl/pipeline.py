@@ -39,8 +39,9 @@ from ..text.html import canonical_links, has_long_tag, parse
 from ..text.urls import host
 from ..verdict import Verdict
 from . import item_judged
+from .detours import AFTER_ALL, RECHECK, STAND_IN, Ticket, disown, is_plain, referer
 from .extension import FAILURES, PAUSE, Component, NearDup
-from .middleware import AFTER_ALL, RECHECK, STAND_IN, MirrorMiddleware, Ticket, disown, is_plain, referer
+from .middleware import MirrorMiddleware
 from .observers import Observer
 from .workers import pause
 
