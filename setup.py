@@ -11,7 +11,7 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
 FOLDER = "scrapy_neardup/native"
-HEADERS = ("chinese", "postings", "record")
+HEADERS = ("chinese", "record")
 # With the stable ABI, a wheel of Python 3.11 serves all later versions. Free-threaded Python has no stable ABI.
 IS_STABLE = (
     sys.implementation.name == "cpython"
