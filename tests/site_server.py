@@ -137,6 +137,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Location", page.location)
         self.send_header("Content-Type", f"text/html; charset={page.charset}")
         self.send_header("Content-Length", str(len(body)))
+        # Else Scrapy may send the next request here at the moment when the server closes. It does not repeat a POST.
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
