@@ -17,12 +17,13 @@ from codecs import BOM_UTF8, getincrementaldecoder, getwriter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from types import SimpleNamespace
 from typing import IO, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from .files import STREAM, FileError, check_name, has_ending, is_gzipped, reading, writing
+from .text.json import checked_object, json_text, parse_object
 
 
 class Row(NamedTuple):
@@ -119,8 +120,6 @@ def _size(path: str) -> int:
         raise FileError(f"{path}: can't be read: {error.strerror or error}") from error
 
 
-# Formats
-
 LARGEST = 1 << 28  # the maximum bytes of a row
 
 
@@ -129,7 +128,6 @@ class BrokenError(OSError):
 
 
 UNREADABLE = (OSError, EOFError, zlib.error)
-
 T = TypeVar("T")
 Found: TypeAlias = tuple[int, dict[str, Any] | ValueError, Any]
 """The number of a row in its file, the row or an error that says why it is not valid, and `Row.raw`."""
@@ -176,37 +174,6 @@ def _tried(parse: Callable[..., T], *given: Any) -> T | ValueError:
         return error
 
 
-def json_text(value: Any, *, indent: int | None = None) -> str:
-    r"""Return a value as JSON. Letters of all scripts stay. Lone surrogates (`\ud800`) are escaped.
-
-    Values of unknown types are written as their `str`, and NaN and infinite numbers as null.
-    """
-    dump = partial(json.dumps, ensure_ascii=False, default=str, indent=indent)
-    try:
-        text = dump(value, allow_nan=False)
-    except ValueError:  # for NaN and infinity, which are too rare to look for them first
-        text = dump(json.loads(json.dumps(value, default=str), parse_constant=lambda name: None))
-    return text.encode(errors="backslashreplace").decode()
-
-
-def parse_object(raw: bytes) -> dict[str, Any]:
-    """Parse a JSON object. Raise ValueError with the reason if `raw` is not one."""
-    try:
-        # Decode here, since json would guess the encoding of each line.
-        return _checked(json.loads(raw.removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass")))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON: {error.msg}, column {error.colno}") from error
-    except RecursionError as error:
-        raise ValueError("no JSON: too deep") from error
-
-
-def _checked(data: Any, raw: str = "") -> dict[str, Any]:
-    raw.encode()  # raises a ValueError for bytes that are not UTF-8
-    if not isinstance(data, dict):
-        raise ValueError(f"no JSON object but {json.dumps(data):.40}")
-    return data
-
-
 class JsonLines(Feed):
     """Lines with one JSON object each."""
 
@@ -251,8 +218,8 @@ class JsonArray(Feed):
                 raise BrokenError(f"no JSON: {fault.partition(': line')[0]}")
             else:
                 number += 1
-                raw, at = text[at:end], end
-                yield number, _tried(_checked, data, raw), raw.encode(errors="surrogateescape")
+                raw, at = text[at:end].encode(errors="surrogateescape"), end
+                yield number, _tried(checked_object, data, raw), raw
 
     def write(self, data: Mapping[str, Any], raw: bytes | None = None) -> None:
         self.file.write(self._before + (raw or json_text(data).encode()))
@@ -290,11 +257,10 @@ class Csv(Feed):
                 if fault or len({*cells}) < len(cells):
                     raise BrokenError(fault or "two columns have one name")
                 columns = cells
-            elif fault or (cells and len(cells) != len(columns)):
-                fault = fault or f"{len(cells)} fields; allowed are {len(columns)}, as columns"
-                yield number, ValueError(fault), None
-            elif cells:  # otherwise the line is blank
-                yield number, dict(zip(columns, cells, strict=True)), None
+            elif fault or cells:  # otherwise the line is blank
+                if not fault and len(cells) != len(columns):
+                    fault = f"{len(cells)} fields; allowed are {len(columns)}, as columns"
+                yield number, ValueError(fault) if fault else dict(zip(columns, cells, strict=True)), None
 
     def write(self, data: Mapping[str, Any], raw: None = None) -> None:
         if not self._writer:
@@ -320,14 +286,12 @@ class Parquet(Feed):
     _size: int = 0  # of the batches, in bytes
 
     def rows(self) -> Iterator[Found]:
-        number = 0
         # Without these options, pyarrow holds whole columns of a row group in memory.
         with _arrow(self.path) as pa, pa.parquet.ParquetFile(self.file, buffer_size=1 << 20, pre_buffer=False) as file:
-            for batch in file.iter_batches(ROWS):
-                for place in range(batch.num_rows):
-                    number += 1
-                    columns = zip(batch.schema.names, batch.columns, strict=True)
-                    yield number, {name: _value(pa, column[place]) for name, column in columns}, (batch, place)
+            places = ((batch, place) for batch in file.iter_batches(ROWS) for place in range(batch.num_rows))
+            for number, (batch, place) in enumerate(places, 1):
+                columns = zip(batch.schema.names, batch.columns, strict=True)
+                yield number, {name: _value(pa, column[place]) for name, column in columns}, (batch, place)
 
     @cached_property
     def _writer(self) -> Any:
@@ -439,8 +403,7 @@ class Warc(Feed):
 
     def _html(self, url: str, head: bytes, body: bytes = b"") -> str | None:
         """Return the HTML of a response, decoded as by Scrapy; None for other types. Raise ValueError if that fails."""
-        from scrapy import Request
-        from scrapy.http import Headers, HtmlResponse, Response
+        from scrapy.http import Headers, HtmlResponse, Request, Response
         from scrapy.responsetypes import responsetypes
 
         fields = _fields(head.splitlines())

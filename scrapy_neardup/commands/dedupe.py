@@ -13,12 +13,13 @@ from typing import IO, Any
 from scrapy.settings import BaseSettings
 
 from ..deduplicator import Claim, Deduplicator
-from ..feeds import Feeds, JsonLines, Row, Warc, json_text, writing_rows
+from ..feeds import Feeds, JsonLines, Row, Warc, writing_rows
 from ..files import FileError, writing
 from ..processes import ProcessError, RowSigner, Signed, signed
 from ..settings import Config
 from ..signature import Signature
 from ..stats import plural
+from ..text.json import json_text
 from . import options
 
 WORTH = 16 << 20  # bytes of feeds above which worker processes save time

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pag
 from ..deduplicator import Deduplicator
 from ..detectors import build_detectors
 from ..document import Document
-from ..feeds import JsonLines, Parquet, Row, json_text, parse_object
+from ..feeds import JsonLines, Parquet, Row
 from ..files import FileError, has_ending
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Decoded, keys_of
@@ -30,6 +30,7 @@ from ..row_index import BLOCK_BITS, NEWEST, Equal, Near, flips
 from ..settings import Config, ConfigError
 from ..signature import Signature
 from ..store import open_store
+from ..text.json import json_text, parse_object
 from ..text.urls import canonical_url, home
 
 NUMBER, ROW, FILE = "number", "row", "file"
