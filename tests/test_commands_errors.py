@@ -165,7 +165,7 @@ PARTICULAR = [
     (JUDGE, "no store: name one with --store, or run this in a Scrapy project"),
     (f"{JUDGE} --store missing.sqlite", "store 'missing.sqlite' does not exist"),
     (f"{JUDGE} --store redis://127.0.0.1:1", "judgements are kept beside a store in a file"),
-    (f"{JUDGE} --store judged.sqlite", "judged.sqlite.reviewed/docs.jsonl, line 1: there is no "),
+    (f"{JUDGE} --store judged.sqlite", "judged.sqlite.reviewed/pairs.jsonl, line 1: there is no "),
     (f"{JUDGE} --store held.sqlite --texts missing.jsonl", "missing.jsonl: can't be read: No such file"),
     (f"judge {URL} {URL}#x same --store held.sqlite", "are one page; allowed are two"),
     (f"judge {URL} b.txt same --store held.sqlite", "b.txt: can't be read: No such file"),
@@ -233,7 +233,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("broken", "fields"):
         write_labelled(made / name)
     (made / "broken" / "docs.jsonl").write_bytes((made / "bad.jsonl").read_bytes())
-    write_rows(made / "fields" / "docs.jsonl", [{"text": "no id"}])
+    for name in ("docs", "pairs"):
+        write_rows(made / "fields" / f"{name}.jsonl", [{"text": "no id"}])
     (made / "judged.sqlite").touch()
     (made / "judged.sqlite.reviewed").symlink_to("fields")
     for name, imatch in (("held", "imatch"), ("other", {"name": "imatch", "randomized": 3})):

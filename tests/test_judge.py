@@ -171,19 +171,18 @@ def test_a_folder_whose_last_line_somebody_edited_is_appended_to(tmp_path: Path)
     assert Reviews(config).differ(B, A)
 
 
-@pytest.mark.parametrize("broken", ['{"id": ', "[]", '{"text": "without id"}'])
-def test_a_broken_document_is_named(tmp_path: Path, broken: str) -> None:
+@pytest.mark.parametrize("broken", ['{"a": ', "[]", '{"a": "without b", "label": "dup"}'])
+def test_a_broken_pair_is_named(tmp_path: Path, broken: str) -> None:
     config = judged(tmp_path, A, B)
-    with open(tmp_path / "judged.reviewed" / "docs.jsonl", "a") as docs:
-        docs.write(f"{broken}\n")
-    with pytest.raises(ConfigError, match=r"judgements can't be read: .*docs\.jsonl, (line|row) 3"):
+    with open(tmp_path / "judged.reviewed" / "pairs.jsonl", "a") as pairs:
+        pairs.write(f"{broken}\n")
+    with pytest.raises(ConfigError, match=r"judgements can't be read: .*pairs\.jsonl, line 2"):
         Deduplicator.from_config(config)
 
 
 def test_a_label_that_nobody_knows_is_named(tmp_path: Path) -> None:
     pair = {"a": "http://a.example/1", "b": "http://a.example/2", "label": "diferent"}
     config = judged(tmp_path, A, B)
-    write(tmp_path / "judged.reviewed" / "docs.jsonl", [{"id": pair[name], "text": "Boats"} for name in "ab"])
     write(tmp_path / "judged.reviewed" / "pairs.jsonl", [pair])
     with pytest.raises(ConfigError, match=r"label 'diferent'; allowed are dup, different"):
         Reviews(config)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from ..document import Document
-from ..feeds import Feeds, json_text
+from ..feeds import Feeds
 from ..files import FileError
 from ..settings import Config, ConfigError
+from ..text.json import json_text
 from ..text.urls import canonical_url
 
 SAME, DIFFERENT = "dup", "different"  # labels
@@ -29,32 +29,27 @@ class Reviews:
     """The judgements of people on pairs of documents, by URL."""
 
     def __init__(self, config: Config) -> None:
-        """Read the folder of judgements, if it exists. Raise ConfigError for an invalid row."""
+        """Read the judgements, if there are any. Raise ConfigError for an invalid row."""
         self._config = config
         self._folder = reviews_folder(config)
-        self._ids: dict[str, Any] = {}  # the ids of the documents in the folder, by canonical URL
+        self._ids: dict[str, Any] = {}  # the ids of the judged documents, by canonical URL
         self._labels: dict[frozenset[str], str] = {}
         try:
             if self._folder:
-                os.stat(os.path.join(self._folder, _PAIRS))
-                self._read(self._folder)
+                os.stat(pairs := os.path.join(self._folder, _PAIRS))
+                self._read(pairs)
         except FileNotFoundError:  # no pair was judged yet
             return
         except (FileError, OSError) as error:
             raise ConfigError(f"judgements can't be read: {error}") from error
 
-    def _read(self, folder: str) -> None:
-        for row in Feeds([os.path.join(folder, _DOCUMENTS)]).rows():
-            if "id" not in row.data:
-                raise FileError(f"{row.place}: there is no field 'id'")
-            self._ids[canonical_url(str(row.data["id"]))] = row.data["id"]
-        for row in Feeds([os.path.join(folder, _PAIRS)]).rows():
-            pair, label = frozenset(canonical_url(str(row.data.get(side))) for side in "ab"), row.data.get("label")
-            if len(pair) < 2 or not pair <= self._ids.keys():
-                raise FileError(f"{row.place}: allowed is a pair of two ids that are in {_DOCUMENTS}")
-            if label not in _LABELS:
+    def _read(self, pairs: str) -> None:
+        for row in Feeds([pairs]).rows():
+            ids = {canonical_url(str(row.field(side))): row.field(side) for side in "ab"}
+            if (label := row.field("label")) not in _LABELS:
                 raise FileError(f"{row.place}: label {label!r}; allowed are {', '.join(_LABELS)}")
-            self._labels[pair] = label
+            self._ids |= ids
+            self._labels[frozenset(ids)] = label
 
     def differ(self, a: str | None, b: str | None) -> bool:
         """Return whether a person judged the documents at two URLs to be different."""
@@ -95,11 +90,8 @@ class Reviews:
         assert self._folder
         try:
             os.makedirs(self._folder, exist_ok=True)
-            files = [os.path.join(self._folder, name) for name in (_DOCUMENTS, _PAIRS)]
-            for file in files:
-                Path(file).touch()
-            for file, rows in zip(files, (documents, pairs), strict=True):  # documents first, since pairs refer to them
-                _append(file, rows)
+            for name, rows in ((_DOCUMENTS, documents), (_PAIRS, pairs)):  # pairs refer to documents
+                _append(os.path.join(self._folder, name), rows)
         except OSError as error:
             raise FileError(f"{self._folder}: can't be written: {error.strerror or error}") from error
 
