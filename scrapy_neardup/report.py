@@ -75,8 +75,8 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
             yield Change("new", visit.url)
     if "moved" in kinds:
         yield from visits.moved()
-    for item in visits.new_items:
-        yield Change("new", item.name)
+    for name in visits.new_items:
+        yield Change("new", name)
     if "gone" in kinds:
         full = [each.started for each in store.runs() if each.writer == run.writer and "gone" in kinds_of(each)]
         yield from visits.gone(max((started for started in full if started < run.started), default=float("inf")))
@@ -92,14 +92,6 @@ def in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts.get(kind)) or "no changes"
 
 
-class _Item(NamedTuple):
-    """An item of a page with several items. The item has no visit of its own."""
-
-    id: int
-    name: str
-    seen: float  # the time of the item's last delivery before the run
-
-
 class _Visits:
     """The last visits of all URLs, in a run or before it."""
 
@@ -109,8 +101,9 @@ class _Visits:
         self.kept: set[int] = set()  # those of documents that a URL returned in the run, and at its previous visit too
         self.earlier: dict[int, Visit] = {}  # the last visit of each document by this spider before the run
         self.own: set[int] = set()  # the ids of the documents that their own URL returned at its last visit
-        self.new_items: list[_Item] = []  # of pages with several items: those that the run added
-        self._items: list[_Item] = []  # those that earlier runs of this spider added
+        self.new_items: list[str] = []  # of pages with several items: the names of those that the run added
+        # The ids, times of the last delivery, and names of those that earlier runs of this spider added.
+        self._items: list[tuple[int, float, str]] = []
         self._delivered_before: dict[int, float] = {}
         self._run, self._store = run, store
         self._writers = {each.id: each.writer for each in store.runs()}
@@ -122,13 +115,12 @@ class _Visits:
                 self._read_item(document)
 
     def _read_item(self, document: Signature) -> None:
-        item = _Item(document.id, named(document.url, document.label), document.first_seen)
-        added_by = self._store.run_of(document)
+        name, added_by = named(document.url, document.label), self._store.run_of(document)
         if added_by == self._run.id:
-            self.new_items.append(item)
+            self.new_items.append(name)
         elif self._writers.get(added_by) == self._run.writer:
-            seen = max(item.seen, self._delivered_before.get(item.id, 0.0))
-            self._items.append(item._replace(seen=seen))
+            seen = max(document.first_seen, self._delivered_before.get(document.id, 0.0))
+            self._items.append((document.id, seen, name))
 
     def _read(self, visit: Visit, document: Signature) -> None:
         id = document.id
@@ -172,9 +164,9 @@ class _Visits:
         for id, last in self.earlier.items():
             if last.seen >= since and id not in self.delivered:
                 yield Change("gone", last.url)
-        for item in self._items:
-            if item.seen >= since and item.id not in self.delivered and item.id not in self.earlier:
-                yield Change("gone", item.name)
+        for id, seen, name in self._items:
+            if seen >= since and id not in self.delivered and id not in self.earlier:
+                yield Change("gone", name)
 
 
 MOST, COPIES = 50, 5  # the maximum rows of a list, and copies of a cluster
