@@ -7,7 +7,7 @@ import time
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
+from functools import lru_cache, partial
 from operator import itemgetter
 from os import PathLike
 from types import TracebackType
@@ -174,7 +174,7 @@ class Deduplicator:
         self._clock = clock
         self.pending: dict[Signature, Claim] = {}  # of the documents that are pending in this process
         self._signed: dict[Document, Signature] = {}  # signatures of prefetched documents
-        self._given: dict[str, Given] = {}  # by the URL of the page
+        self._given = lru_cache(PAGES)(lambda url: Given(self._of_earlier_runs(url)))  # by the URL of the page
         self._closed = False
 
     @classmethod
@@ -312,12 +312,8 @@ class Deduplicator:
         return is_by_text or any(state.target not in (None, signature.id) for state in states)
 
     def _was_replaced(self, url: str, signature: Signature) -> bool:
-        if url not in self._given:
-            if len(self._given) >= PAGES:
-                self._given.clear()
-            self._given[url] = Given(self._of_earlier_runs(url))
         counters = self.store.counters.of(url)
-        return self._given[url].has_replaced(signature, self._last_seen(signature), counters)
+        return self._given(url).has_replaced(signature, self._last_seen(signature), counters)
 
     def _of_earlier_runs(self, url: str) -> Iterator[tuple[float, Signature]]:
         """Yield the items of a page, each with the start of the last earlier run of this spider that got the item."""

@@ -10,7 +10,8 @@ record stay the same. So it says nothing of the record. A price, a date or a wor
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -25,6 +26,7 @@ from .text.urls import Place, Shape, canonical_url, counterpart, host, shape, si
 BOUND = 0.88  # the minimum confidence of a rule: that of 23 paths with equal content, and none with other content
 WINDOW = 200  # the number of paths that count; older ones are dropped, so that a rule can be unlearned
 PENALTY = 10  # one different page weighs as much as this many equal ones
+STEPS = 1 << 30  # of a quantile between 0 and 1
 RISK = 0.05  # the probability that the share of equal pages is below the confidence
 BRANCH = 2  # equal pages that a directory needs before the rule applies to it
 BRANCHES = 5  # directories with equal pages, after which the rule applies to all directories
@@ -196,11 +198,7 @@ def beta_quantile(risk: float, a: int, b: int) -> float:
 
     It is found by bisection: P(X ≤ x) is the chance of at least `a` successes in a + b - 1 trials of probability x.
     """
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _beta_cdf(middle, a, b) < risk else (low, middle)
-    return (low + high) / 2
+    return bisect_left(range(STEPS), risk, 1, key=lambda step: _beta_cdf(step / STEPS, a, b)) / STEPS
 
 
 def _beta_cdf(x: float, a: int, b: int) -> float:
@@ -401,7 +399,7 @@ class Counters:
     def __init__(self) -> None:
         self._known: dict[str, set[int]] = {}
         # For each host and fact: all visits, those at which it changed, and those at which it changed beside a text.
-        self._visits: OrderedDict[str, Counter[tuple[str, int]]] = OrderedDict()
+        self._visits = lru_cache(VISITED)(lambda name: Counter[tuple[str, int]]())
 
     def of(self, url: str | None) -> set[int]:
         """Return the hashed names of the counters on a URL's host."""
@@ -417,10 +415,7 @@ class Counters:
         if not changed <= facts:  # something else changed too
             return []
         name = host(url)
-        visits = self._visits.setdefault(name, Counter())
-        self._visits.move_to_end(name)
-        if len(self._visits) > VISITED:
-            self._visits.popitem(last=False)
+        visits = self._visits(name)
         kinds = {"all": facts, "changed": changed, "beside text": changed if has_text else ()}
         visits.update((kind, fact) for kind, of in kinds.items() for fact in of)
         found = [

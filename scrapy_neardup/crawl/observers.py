@@ -10,6 +10,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from copy import copy
+from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +21,6 @@ from scrapy.crawler import Crawler
 from scrapy.extensions.feedexport import FeedExporter
 from scrapy.settings import BaseSettings
 from scrapy.signalmanager import SignalManager
-from scrapy.utils.datatypes import LocalCache
 
 from ..facts import name_of
 from ..items import Record, roles_in_words
@@ -52,8 +53,8 @@ class Observer:
         self._documents = self._compared = self._others = 0
         # By fact: the number of documents that only this fact keeps apart from an earlier one with their text.
         self._lone: Counter[int] = Counter()
-        # By host and original: the number of copies; by host and "": the number of all documents.
-        self.counted: LocalCache[tuple[str, str], int] = LocalCache(COUNTED)
+        # By host and original: the number of the next copy; by host and "": that of the next document.
+        self.numbers = lru_cache(COUNTED)(lambda name, original: count(1))
         # The fields that the settings name and no item had so far.
         self._missing = dict.fromkeys(config.fields or (), "NEARDUP_FIELDS")
         if config.url_field != Config().url_field:
@@ -157,22 +158,17 @@ class Observer:
         name = host(document.url) if document and document.url else ""
         if not claim or not name:
             return ""
-        count, original = self._count(name), claim.verdict.duplicate_of
+        documents, original = next(self.numbers(name, "")), claim.verdict.duplicate_of
         if claim.verdict.status != "duplicate" or not original:
             return ""
-        copies = self._count(name, original)
-        if copies < ITEMS or copies <= SHARE * count:
+        copies = next(self.numbers(name, original))
+        if copies < ITEMS or copies <= SHARE * documents:
             return ""
         return (
-            f"{copies} of {count} documents of {name} are copies of {original}. Check whether they have"
+            f"{copies} of {documents} documents of {name} are copies of {original}. Check whether they have"
             f" the same content: `scrapy neardup explain {original}` lists them. The repeated text may be a login page,"
             " an error page or a template"
         )
-
-    def _count(self, name: str, original: str = "") -> int:
-        count = self.counted.pop((name, original), 0) + 1
-        self.counted[name, original] = count
-        return count
 
 
 def _is_most(part: int, count: int) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -190,15 +189,12 @@ class Matcher:
         self._erasures = store.session.erasures
         self.keeps_revisits = config.revisit == "keep"
         self._copies: dict[tuple[str, int], Signature] = {}  # the first copy with facts, by host and id of the original
-        self._given: OrderedDict[str, set[int]] = OrderedDict()  # the documents of each page with several items, by id
+        self._given = lru_cache(LISTS)(lambda page: set[int]())  # the documents of each page with several items, by id
 
     def learn(self, document: Document, signature: Signature, match: Match | None) -> None:
         """Remember a document, to recognise siblings among later documents. `match` is its match with its original."""
         if document.page:
-            self._given.setdefault(document.page, set()).add((match.signature if match else signature).id)
-            self._given.move_to_end(document.page)
-        if len(self._given) > LISTS:
-            self._given.popitem(last=False)
+            self._given(document.page).add((match.signature if match else signature).id)
         if match is None:
             self._siblings.learn(signature)
             return
@@ -366,7 +362,7 @@ class Matcher:
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
-        is_beside = is_item or (not has_its_url and earlier.id in self._given.get(document.page, ()))
+        is_beside = is_item or (not has_its_url and earlier.id in self._given(document.page))
         of = self._store.counters.of
         counters = of(document.url) | of(earlier.url) if has_its_url else ()  # another host may have had it first
         # What changed at this URL is wanted, even if another host had it first.
