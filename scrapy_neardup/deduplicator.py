@@ -154,24 +154,16 @@ class Deduplicator:
     """
 
     def __init__(
-        self,
-        store: Store,
-        detectors: Iterable[Detector],
-        config: Config,
-        *,
-        reviews: Reviews | None = None,
-        started: float | None = None,
-        clock: Callable[[], float] = time.time,
+        self, store: Store, detectors: Iterable[Detector], config: Config, reviews: Reviews | None = None
     ) -> None:
-        """`started` is the start of the run in seconds since the epoch, None for now."""
         self.store = store
-        self.deliveries = Deliveries(store, clock() if started is None else started, clock)
+        started = (run.started for run in store.runs() if run.id == store.run)
+        self.deliveries = Deliveries(store, next(started, time.time()))
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, config, reviews or Reviews(config))
         self.changes: list[Relation] = []  # rules on hosts that came into force or ended since `take_changes`
         self._learns_hosts = config.learn_hosts
-        self._clock = clock
         self.pending: dict[Signature, Claim] = {}  # of the documents that are pending in this process
         self._signed: dict[Document, Signature] = {}  # signatures of prefetched documents
         self._given = lru_cache(PAGES)(lambda url: Given(self._of_earlier_runs(url)))  # by the URL of the page
@@ -189,9 +181,7 @@ class Deduplicator:
         return cls.from_config(Config.from_keywords({**settings, "store": store}), run=run)
 
     @classmethod
-    def from_config(
-        cls, config: Config, *, run: str | None = "", writer: str = "", clock: Callable[[], float] = time.time
-    ) -> Deduplicator:
+    def from_config(cls, config: Config, *, run: str | None = "", writer: str = "") -> Deduplicator:
         """Open the store of a configuration.
 
         `run` is the id of a run to resume, "" for a new run, or None to open the store only for reading. Unless it is
@@ -202,10 +192,9 @@ class Deduplicator:
         store = open_store(
             config.store, detectors, namespace=config.namespace, unclean_run=config.unclean_run, run=run, writer=writer
         )
-        started = next((known.started for known in store.runs() if run and known.id == run), None)
-        dedup = cls(store, detectors, config, reviews=reviews, started=started, clock=clock)
+        dedup = cls(store, detectors, config, reviews)
         if config.ttl is not None and run is not None:
-            forgotten = store.forget(Selection(before=clock() - config.ttl))
+            forgotten = store.forget(Selection(before=time.time() - config.ttl))
             if forgotten.documents:
                 logger.info("%d documents forgotten: no URL returned them within NEARDUP_TTL", forgotten.documents)
         return dedup
@@ -276,7 +265,7 @@ class Deduplicator:
     def sign(self, document: Document, record: bytes | None = None) -> Signature:
         """Return the signature of a document. Raise TypeError or ValueError for an invalid fingerprint."""
         record = record or self.signer.records([document])[0]
-        return Signature(document.url, record, self._clock(), document.title[:TITLE], document.label)
+        return Signature(document.url, record, time.time(), document.title[:TITLE], document.label)
 
     def verdict(self, document: Document, match: Match | None) -> Verdict:
         """Return the verdict on a document, given its match; `UNIQUE` for None."""
@@ -351,7 +340,7 @@ class Deduplicator:
             self.deliveries.remember(given_by, match.signature if match else signature)
         if is_new:
             if document.url and document.has_own_url and document.url not in document.loose:
-                own = Visit(document.url, signature, False, self._clock(), document.size)
+                own = Visit(document.url, signature, False, time.time(), document.size)
             self.store.commit(signature, own)  # first, since the next steps may fail
             if document.url in self.matcher.preference:
                 self._take_place(document, signature)
@@ -379,7 +368,7 @@ class Deduplicator:
     def _unlink(self, urls: Iterable[str], size: int) -> None:
         """Record that URLs returned several documents, or content that is not held."""
         for url in urls:
-            self.store.record(Visit(url, None, False, self._clock(), size))
+            self.store.record(Visit(url, None, False, time.time(), size))
 
     def _link_item(self, document: Document, signature: Signature, match: Match) -> None:
         """Record that one of several items of a page is a copy, unless the original has the URL of this page.
@@ -389,7 +378,7 @@ class Deduplicator:
         if canonical_url(document.url or "") != canonical_url(match.signature.url or ""):
             identity = hash_bytes(signature.sketch.codes + signature.facts)
             name = f"item {identity:016x}: {named(document.url, document.label)}"
-            visit = Visit("", match.signature, True, self._clock(), evidence=match.evidence, firm=False, name=name)
+            visit = Visit("", match.signature, True, time.time(), evidence=match.evidence, firm=False, name=name)
             self.store.record(visit)
 
     def _link(
@@ -401,7 +390,7 @@ class Deduplicator:
             known = None if (firm and not is_copy) or not url else self.store.resolve(url)
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
             if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
-                self.store.record(Visit(url, signature, is_copy, self._clock(), document.size, evidence, firm))
+                self.store.record(Visit(url, signature, is_copy, time.time(), document.size, evidence, firm))
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.

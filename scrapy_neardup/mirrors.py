@@ -6,7 +6,7 @@ Deliveries are recorded too, since a skip holds only if another URL delivers the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -69,11 +69,10 @@ class Deliveries:
     visit of its own URL. If another URL delivered it later, the time is in a visit with a name.
     """
 
-    def __init__(self, store: Store, started: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, started: float) -> None:
         """`started` is the start of the run. Deliveries in its lost period (`Store.lost`) do not count."""
         self._store = store
         self.started = started
-        self._clock = clock
         self.passing: WeakSet[Signature] = WeakSet()  # delivered, though no URL may return them any more
 
     def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
@@ -104,7 +103,7 @@ class Deliveries:
         for is_own in (False, True) if by_own_host else (False,):
             if not self.is_delivered(document, by_own_host=is_own):
                 name = _name(document, by_own_host=is_own)
-                self._store.record(Visit("", document, False, self._clock(), name=name))
+                self._store.record(Visit("", document, False, time.time(), name=name))
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
         """Record the older documents that URLs delivered in this run. Call this before `new` replaces them."""
@@ -129,13 +128,7 @@ class Mirrors:
     """Advises on URLs before a fetch, and finds other URLs with the content of a dead URL."""
 
     def __init__(
-        self,
-        store: Store,
-        config: Config,
-        reviews: Reviews | None = None,
-        deliveries: Deliveries | None = None,
-        *,
-        clock: Callable[[], float] = time.time,
+        self, store: Store, config: Config, reviews: Reviews | None = None, deliveries: Deliveries | None = None
     ) -> None:
         self._store = store
         self._config = config
@@ -144,7 +137,6 @@ class Mirrors:
         self._hosts = {named_site(mirror): original for mirror, original in config.mirror_hosts.items()}
         self._reviews = reviews or Reviews(Config())
         self._deliveries = deliveries
-        self._clock = clock
         # Ids of documents. They stay placeholders, although their URLs get other documents in the course of a run.
         self._placeholders: set[int] = set()
 
@@ -202,7 +194,7 @@ class Mirrors:
         """Return a document if a URL other than that of `link` must still deliver it in this run; else None."""
         if self._deliveries is None or (link and not link.is_copy):
             return None
-        is_alive = self._config.revisit == "skip" and self._clock() - self._deliveries.last(document) <= self._ttl
+        is_alive = self._config.revisit == "skip" and time.time() - self._deliveries.last(document) <= self._ttl
         return None if is_alive or self._deliveries.is_delivered(document) else document
 
     def _is_placeholder(self, document: Signature) -> bool:
@@ -245,7 +237,7 @@ class Mirrors:
             yield Alternative(name, None, "rule" if rule else "setting", confidence)
 
     def _rank(self, link: Visit) -> tuple[float, bool, bool, int]:
-        days = (self._clock() - link.seen) // DAY
+        days = (time.time() - link.seen) // DAY
         return days, link.url not in self._preference, not link.url.startswith("https:"), len(link.url)
 
     # Rules
@@ -258,12 +250,12 @@ class Mirrors:
         names = (site(url), host(url)) if self._hosts and site(url) else ()
         if original := next(filter(None, map(self._hosts.get, names)), None):
             yield urlsplit(url)._replace(netloc=original).geturl(), None
-        since = self._clock() - self._ttl
+        since = time.time() - self._ttl
         for rule in self._store.hosts.counterparts(url, since) if self._config.learn_hosts else ():
             yield _requestable(url, rule.url), rule
 
     def _is_sure(self, link: Visit) -> bool:
-        return link.firm and self._clock() - link.seen <= self._ttl
+        return link.firm and time.time() - link.seen <= self._ttl
 
 
 def _requestable(url: str, counterpart: str) -> str:

@@ -202,11 +202,13 @@ def test_forget_a_host_however_it_is_written(path: str) -> None:
     assert urls(path) == set(others)
 
 
-def test_forget_what_was_not_seen_for_long(store: str) -> None:
+def test_forget_what_was_not_seen_for_long(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     for number, days in ((1, 200), (2, 100), (3, 1)):
-        with Deduplicator.from_config(Config(store=store), clock=lambda days=days: now - days * DAY) as dedup:
+        monkeypatch.setattr(time, "time", lambda days=days: now - days * DAY)
+        with Deduplicator.open(store) as dedup:
             commit(dedup, number)
+    monkeypatch.undo()
     assert forget(store, "--before", "90 days") == "2 documents and 2 URLs forgotten"
     assert urls(store) == expected(3)
 
@@ -225,9 +227,12 @@ def test_forget_asks_for_no_detectors(store: str) -> None:
 # How long documents are held
 
 
-def test_documents_that_no_url_gave_for_so_long_are_forgotten_when_a_run_starts(store: str) -> None:
+def test_documents_that_no_url_gave_for_so_long_are_forgotten_when_a_run_starts(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def dedup(day: float, ttl: str | None = None, run: str | None = "") -> Deduplicator:
-        return Deduplicator.from_config(Config(store=store, ttl=ttl), run=run, clock=lambda: 1e9 + day * DAY)
+        monkeypatch.setattr(time, "time", lambda: 1e9 + day * DAY)
+        return Deduplicator.from_config(Config(store=store, ttl=ttl), run=run)
 
     with dedup(0) as first:
         commit(first, 1, 2, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ class Day:
         self.store = open_store(None, [])
         self.held = built(url, {"exact": (1,)}, signature("").sketch, first_seen=1000.0)
         self.store.add(self.held)
-        self.deliveries = Deliveries(self.store, START, lambda: LATER)
+        self.deliveries = Deliveries(self.store, START)
 
     def gives(self, url: str, seen: float, *, is_copy: bool = False, held: Signature | None = None) -> None:
         self.store.record(link(url, held or self.held, seen=seen, is_copy=is_copy))
@@ -38,8 +39,9 @@ def test_the_own_url_of_a_document_tells() -> None:
         assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (seen == START, seen)
 
 
-def test_a_copy_tells_where_it_was_noted() -> None:
+def test_a_copy_tells_where_it_was_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     day = Day()
+    monkeypatch.setattr(time, "time", lambda: LATER)
     day.gives(OWN, BEFORE)
     day.gives(COPY, LATER, is_copy=True)
     assert not day.deliveries.is_delivered(day.held)
@@ -74,11 +76,15 @@ def test_what_a_link_told_is_kept_before_it_is_replaced(seen: float, is_copy: bo
     assert day.deliveries.is_delivered(day.held) == kept
 
 
-def test_documents_are_told_apart_and_known_again_by_the_next_process(place: Place) -> None:
+def test_documents_are_told_apart_and_known_again_by_the_next_process(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with place.opened() as store:
         held = [signature("1"), signature("2", exact=2)]
         commit(store, *held)
-        Deliveries(store, START, lambda: LATER).record(held[0])
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda: LATER)
+            Deliveries(store, START).record(held[0])
         store.flush()
     with place.opened() as store:
         deliveries = Deliveries(store, START)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -27,8 +28,13 @@ def store() -> Store:
     return made
 
 
+@pytest.fixture(autouse=True)
+def _now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOW)
+
+
 def mirrors(store: Store, **options: Any) -> Mirrors:
-    return Mirrors(store, Config(**{"recheck": 0, **options}), clock=lambda: NOW)
+    return Mirrors(store, Config(**{"recheck": 0, **options}))
 
 
 def document(store: Store) -> Signature:
