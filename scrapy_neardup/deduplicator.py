@@ -44,7 +44,7 @@ class Claim:
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.apart = None if match else dedup.matcher.apart
-        """For a unique document: an earlier one with its text, and the only fact that keeps the two apart."""
+        """For a unique document; see `Matcher.apart`."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""

@@ -335,7 +335,3 @@ def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
         theirs = [each for each in theirs if all(each.get(name) == ours[name] for name in names)]
         found |= names
     return frozenset(found)
-
-
-def agree_in(names: Names, a: bytes, b: bytes) -> bool:
-    return differing(a, b).isdisjoint(names)

@@ -38,8 +38,6 @@ class Advice(NamedTuple):
     """The URL that has the content, or should have it."""
     size: int = 0
     """Bytes of the URL's last response; 0 if unknown."""
-    recheck: float = 0.0
-    """The share of URLs to fetch in spite of this advice, if it is above NEARDUP_RECHECK."""
     known_by: str = ""
     """The source of the advice, in words for the log; "" if the URL itself was fetched before."""
     rule: Counterpart | None = None
@@ -186,8 +184,7 @@ class Mirrors:
             # Under a rule, the text must be long enough to contradict a wrong rule.
             is_sure = rule is None or (self._is_sure(link) and held is not None and held.sketch.tokens >= SHORT)
             if held and is_sure and not (rule and self._is_placeholder(held)):
-                recheck = rule.recheck if rule else 0.0
-                return Advice(SKIP, held.url, link.size, recheck, known_by, rule, self._awaited(held))
+                return Advice(SKIP, held.url, link.size, known_by, rule, self._awaited(held))
         return unheld if self._config.redirect_mirrors else None
 
     def _awaited(self, document: Signature, link: Visit | None = None) -> Signature | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from .fingerprints.hashes import same_layout
 from .signature import Evidence, Signature
@@ -73,13 +73,6 @@ def page_kind(resemblance: float, layout: int, earlier: int) -> str | None:
     if resemblance >= SAME_CONTENT:
         return "full" if same_layout(layout, earlier) else "content"
     return "layout" if same_layout(layout, earlier) else "partial"
-
-
-class Apart(NamedTuple):
-    """A held document with the text of another one, and the only fact that keeps the two apart."""
-
-    signature: Signature
-    name: int  # the hash of the name of the field
 
 
 @dataclass(frozen=True)

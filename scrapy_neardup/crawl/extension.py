@@ -27,7 +27,6 @@ from ..report import FULL, NOT_FULL, changes, counted, in_words, kinds_of
 from ..settings import Config, ConfigError
 from ..stats import CHANGES, PREFIX, Stat, plural, summary
 from ..store import StoreError
-from ..text.html import ExtractorError
 from . import Adviser, default_store
 from .observers import DroppedFeed
 from .workers import Workers, arrived, pause
@@ -95,7 +94,7 @@ class NearDup:
                 return shared
         try:
             return cls(crawler, crawl_config(crawler))
-        except (ConfigError, ExtractorError, *FAILURES) as error:
+        except (ConfigError, *FAILURES) as error:
             _log_briefly(error)
             raise
 

@@ -316,14 +316,14 @@ class MirrorMiddleware(Component):
     def _is_doubted(self, request: Request, advice: Advice) -> bool:
         """Return whether a request is sent against advice: a recheck proved the advice wrong, or this is a recheck.
 
-        The share of rechecks is the larger of NEARDUP_RECHECK and that of the advice; 0 if NEARDUP_RECHECK is 0.
+        The share of rechecks is the larger of NEARDUP_RECHECK and that of the rule; 0 if NEARDUP_RECHECK is 0.
         """
         relation = advice.rule and advice.rule.relation
         reason = repr((relation.sites, relation.shape) if relation else advice.url)  # the rule, or the original
         if reason in self._failed:
             return True
-        share = max(self.config.recheck, advice.recheck) if self.config.recheck and advice.action == SKIP else 0.0
-        if not is_in_share(request.url, self.dedup.store.run, share):
+        share = self.config.recheck and max(self.config.recheck, advice.rule.recheck if advice.rule else 0.0)
+        if advice.action != SKIP or not is_in_share(request.url, self.dedup.store.run, share):
             return False
         self.neardup.count("requests/rechecked")
         Ticket.again(request, RECHECK)._replace(tested=reason if advice.url else "").put(request)

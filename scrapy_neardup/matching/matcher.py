@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..document import Document
-from ..facts import agree, agree_in, differing, name_of, names_in, strong, telling
+from ..facts import agree, differing, name_of, names_in, strong, telling
 from ..fingerprints.hashes import hamming, hash_bytes
 from ..fingerprints.record import Sketch, containment, missing_figures, resemblance
 from ..hosts import Finding, outcome_of
@@ -21,7 +21,7 @@ from ..settings import Config
 from ..signature import Evidence, Signature
 from ..text.tokens import title_words
 from ..text.urls import canonical_url, domain, host, listing, site
-from ..verdict import Apart, Match, page_kind
+from ..verdict import Match, page_kind
 from .reviews import WHY_APART, Reviews
 from .siblings import JudgedPage, Pair, Siblings
 
@@ -182,8 +182,9 @@ class Matcher:
         self.compared = 0  # the number of compared candidates so far
         self._store = store
         self._scope = _SCOPES[config.scope]
-        self.apart: Apart | None = None
-        """For the last judged document: an earlier one with its text, and the only fact that keeps the two apart."""
+        self.apart: tuple[Signature, int] | None = None
+        """For the last judged document: an earlier one with its text, and the name (`name_of`) of the only fact that
+        keeps the two apart."""
         self._has_siblings = False  # whether candidates for the last judged document were kept apart
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
@@ -301,7 +302,7 @@ class Matcher:
         if site == later.home:
             return True
         names = facts.get(site, frozenset()) | frozenset().union(*facts.values()) & names_in(earlier.facts)
-        return agree_in(names, later.facts, earlier.facts)
+        return differing(later.facts, earlier.facts).isdisjoint(names)
 
     def _distinguishing(self, signature: Signature, matches: Iterable[Match]) -> dict[str, frozenset[int]]:
         """Return, for each host with several records that a document resembles, the facts in which they differ.
@@ -453,7 +454,7 @@ class Matcher:
         if _same_text(later, earlier) and later.home == earlier.home:
             names = differing(later.facts, earlier.facts)
             if len(names) == 1:
-                self.apart = Apart(earlier, *names)
+                self.apart = earlier, min(names)
 
     def trial(self, signature: Signature, url: str) -> Finding | None:
         """Compare a document with the one that `url`, the corresponding URL of another host, last returned.
