@@ -12,7 +12,6 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -170,15 +169,6 @@ def test_a_signal_that_is_ignored_or_seen_to_is_left_so(before: signal.Handlers)
         signal.signal(signal.SIGHUP, usual)
 
 
-def test_signals_are_left_as_they_are_in_other_threads() -> None:
-    def work() -> object:
-        with ending_on_signals():
-            return signal.getsignal(signal.SIGTERM)
-
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(work).result() is signal.SIG_DFL
-
-
 @pytest.mark.parametrize(("options", "unbuffered"), [("", ""), *slow((" --json", ""), ("", "1"))])
 @pytest.mark.parametrize(
     ("end", "code", "said"),
@@ -194,32 +184,6 @@ def test_where_stdout_can_not_be_written_it_is_told(
     call = f"{sys.executable} -m scrapy neardup stats --store held.sqlite{options}{end}"
     made = subprocess.run(["sh", "-c", call], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
     assert (made.returncode, made.stderr) == (code, said)
-
-
-LATE = """
-import importlib.abc, os, signal, sys
-class Finder(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name == os.environ["AT"]:
-            os.kill(os.getpid(), signal.SIGINT)
-sys.meta_path.insert(0, Finder())
-from scrapy.cmdline import execute
-execute(["scrapy", "neardup", "stats", "--store", "held.sqlite"])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "module",
-    [
-        "scrapy_neardup.commands.look",
-        *slow("scrapy_neardup.detectors", "scrapy_neardup.text.html"),
-    ],
-)
-def test_ctrl_c_while_a_verb_is_imported(folder: Path, module: str) -> None:
-    env = {**os.environ, "AT": f"{module}"}
-    made = subprocess.run([sys.executable, "-c", LATE], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
-    assert (made.returncode, made.stdout, made.stderr) == (130, "", "")
 
 
 @pytest.mark.slow

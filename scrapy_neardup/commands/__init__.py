@@ -18,7 +18,6 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from inspect import cleandoc
-from threading import current_thread, main_thread
 from typing import Any, NoReturn
 
 from scrapy.commands import ScrapyCommand
@@ -81,10 +80,7 @@ class Command(ScrapyCommand):
         words = [*OTHER_WORDS.get(call[0], call[:1]), *call[1:]] if call else []
         opts.verb, rest = self._verb(words)
         if opts.verb:
-            try:
-                self.parser(opts.verb).parse_args(rest, opts)
-            except KeyboardInterrupt:  # Ctrl-C while the module of the verb is imported
-                sys.exit(INTERRUPTED)
+            self.parser(opts.verb).parse_args(rest, opts)
         super().process_options(args, opts)
 
     def _verb(self, words: list[str]) -> tuple[str | None, list[str]]:
@@ -238,8 +234,7 @@ def ending_on_signals() -> Iterator[None]:
     A signal that is ignored (as under `nohup`), or has a handler already, keeps its effect.
     """
     numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
-    in_main = current_thread() is main_thread()  # Python allows handlers only there
-    ours = [number for number in numbers if in_main and signal.getsignal(number) is signal.SIG_DFL]
+    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
         signal.signal(number, _end)
     try:
