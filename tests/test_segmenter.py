@@ -28,7 +28,6 @@ from scrapy_neardup.text.tokens import (
     LAST,
     Segmenter,
     by_jieba,
-    by_tables,
     load_tables,
     segmenter,
     tokenize,
@@ -194,19 +193,6 @@ def test_threads_that_cut_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch
         found = list(pool.map(tokenize, ["".join(CHINESE)] * 4 * threads))
     monkeypatch.undo()
     assert found == [tokenize("".join(CHINESE))] * 4 * threads
-
-
-@pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")
-def test_with_another_form_of_dictionary_another_one_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "dict.txt").write_text("一 x\n", encoding="utf-8")
-    monkeypatch.setattr(tokens, "path_of", tmp_path.joinpath)
-    by_tables.cache_clear()
-    try:
-        with pytest.warns(RuntimeWarning, match="the compiled part can"):
-            assert segmenter() is by_jieba()
-        assert tokenize("乒乓球拍卖完了，Python写的") == WORDS_OF_USE.split()
-    finally:
-        by_tables.cache_clear()
 
 
 @pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")

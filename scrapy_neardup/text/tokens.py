@@ -178,14 +178,9 @@ def segmenter() -> Segmenter:
 
 @cache
 def by_tables() -> Segmenter:
-    """Return the compiled segmenter or, with a warning, jieba if jieba's dictionary has an unknown format."""
     assert native.compiled
-    try:
-        cut, tables = native.compiled.cut, load_tables(native.compiled)
-        return lambda text: cut(text, *tables)
-    except ValueError as error:
-        warnings.warn(f"the compiled part can't cut Chinese: {error}", RuntimeWarning, stacklevel=3)
-    return by_jieba()
+    cut, tables = native.compiled.cut, load_tables(native.compiled)
+    return lambda text: cut(text, *tables)
 
 
 @cache
