@@ -15,7 +15,7 @@ from lxml import etree
 from . import native
 from .fingerprints.hashes import Hashes, hash_tokens, layout, shingles
 from .fingerprints.record import WIDTH, Source
-from .text.html import BUILTIN, Extract, PageText, build_reader, elements, looks_like_html
+from .text.html import BUILTIN, Extract, PageText, elements, looks_like_html, read_page
 from .text.tokens import spaced, tokenize, word_lines
 from .text.urls import home
 
@@ -94,7 +94,7 @@ class Document:
         if page is None:
             if not (known or looks_like_html(value)):
                 return cls(url, value, title)
-            page = build_reader(extractor)(value, root=known and known.root)
+            page = read_page(value, extractor, known.root if known else None)
         shown = known.layout if known else layout(page.elements)
         return cls(url, page.text, title or page.title, layout=shown, thin=page.thin, scripted=page.scripted)
 

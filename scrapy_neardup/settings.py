@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
-from .text.html import BUILTIN, build_reader
+from .text.html import BUILTIN, extract_function
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -203,7 +203,7 @@ _lifetime = checking("None, seconds above 0, a timedelta, or text such as '90 da
 
 
 def _extractor(value: Any) -> Any:
-    build_reader(value)  # imports it, so that a wrong path stops the crawl at its start
+    extract_function(value)  # imports it, so that a wrong path stops the crawl at its start
     return value
 
 

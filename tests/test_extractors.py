@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 from scrapy_neardup import Document
 from scrapy_neardup.settings import Config, ConfigError
 from scrapy_neardup.text import html as extractors
-from scrapy_neardup.text.html import build_reader, html_to_page
+from scrapy_neardup.text.html import html_to_page, read_page
 
 SENTENCE = "The harbour master counted eleven boats that morning and wrote them down in a green book. "
 PARAGRAPHS = [f"{number}. {SENTENCE * 3}".strip() for number in range(1, 6)]
@@ -37,7 +37,7 @@ class Own:
 
 
 def test_builtin_is_the_default() -> None:
-    assert build_reader("builtin")(HTML) == html_to_page(HTML)
+    assert read_page(HTML, "builtin") == html_to_page(HTML)
     assert Config().extractor == "builtin"
     assert Document.from_field(HTML).text == html_to_page(HTML).text
 
@@ -45,7 +45,7 @@ def test_builtin_is_the_default() -> None:
 @pytest.mark.parametrize("extractor", [own, Own(), f"{__name__}.own"], ids=["function", "object", "import path"])
 def test_own_extractor_gives_the_text_and_the_title_is_ours(extractor: object) -> None:
     config = Config(extractor=extractor)
-    assert build_reader(config.extractor)(HTML)[:2] == ("Boats", f"{len(HTML)} characters")
+    assert read_page(HTML, config.extractor)[:2] == ("Boats", f"{len(HTML)} characters")
     document = Document.from_field(HTML, url="http://a.example/", extractor=config.extractor)
     assert (document.title, document.text) == ("Boats", f"{len(HTML)} characters")
 
@@ -56,18 +56,18 @@ def test_own_extractor_is_not_asked_about_plain_text() -> None:
 
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_own_extractor_that_finds_nothing_has_the_last_word(nothing: str | None) -> None:
-    assert build_reader(lambda html: nothing)(HTML)[:2] == ("Boats", "")
+    assert read_page(HTML, lambda html: nothing)[:2] == ("Boats", "")
 
 
 def test_an_import_path_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_reader.py").write_text("def read(html):\n    return 'read'\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert build_reader("own_reader.read")(HTML).text == "read"
+    assert read_page(HTML, "own_reader.read").text == "read"
 
 
 def test_trafilatura_keeps_paragraphs_and_tables() -> None:
     pytest.importorskip("trafilatura")
-    title, text = build_reader("trafilatura")(HTML)[:2]
+    title, text = read_page(HTML, "trafilatura")[:2]
     assert title == "Boats"
     assert all(paragraph in text for paragraph in PARAGRAPHS)
     assert "Marigold" in text
@@ -77,7 +77,7 @@ def test_trafilatura_keeps_paragraphs_and_tables() -> None:
 @pytest.mark.parametrize("html", ["", "<p>x", "<html><body></body></html>", "\ud800<p>text</p>", "<p>a\0b</p>"])
 def test_builtin_reads_what_trafilatura_finds_nothing_in(html: str) -> None:
     pytest.importorskip("trafilatura")
-    page = build_reader("trafilatura")(html)
+    page = read_page(html, "trafilatura")
     assert page.title == html_to_page(html).title == ""
     assert bool(page.text) is bool(html_to_page(html).text)
 
@@ -107,6 +107,6 @@ def test_own_extractor_that_fails_is_named() -> None:
         raise KeyError("section")
 
     with pytest.raises(extractors.ExtractorError, match=r"bad failed on a page: KeyError\('section'\)"):
-        build_reader(bad)(HTML)
+        read_page(HTML, bad)
     with pytest.raises(extractors.ExtractorError, match="returned int; allowed is str or None"):
-        build_reader(len)(HTML)  # type: ignore[arg-type]
+        read_page(HTML, len)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from scrapy_neardup.document import Document
 from scrapy_neardup.processes import ProcessError
 from scrapy_neardup.row_index import Equal
 from scrapy_neardup.settings import Config, ConfigError
-from scrapy_neardup.text.html import build_reader
+from scrapy_neardup.text.html import read_page
 
 
 class Heavy:
@@ -235,7 +235,7 @@ def test_pages_are_read_elsewhere_where_that_takes_long() -> None:
 def test_trafilatura_reads_elsewhere_what_it_reads_here() -> None:
     pytest.importorskip("trafilatura")
     html = f"<!doctype html><html><title>T</title><body><article><p>{text(1)}</p><p>{text(2)}</p></article></html>"
-    assert pages("trafilatura", html) == [build_reader("trafilatura")(html)]
+    assert pages("trafilatura", html) == [read_page(html, "trafilatura")]
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from twisted.internet.defer import Deferred
 from ..detectors import Detector, is_heavy
 from ..document import Document
 from ..processes import ProcessError, Processes, check_can_be_sent
-from ..text.html import BUILTIN, Extract, PageText, build_reader
+from ..text.html import BUILTIN, Extract, PageText, read_page
 from ..text.html import is_heavy as is_heavy_extractor
 
 T = TypeVar("T")
@@ -97,4 +97,4 @@ def _fingerprints(given: Any, document: Document) -> dict[str, tuple[int, ...]]:
 
 def _page(given: Any, html: str) -> PageText:
     _, extractor = given
-    return build_reader(extractor)(html)
+    return read_page(html, extractor)

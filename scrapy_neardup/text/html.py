@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib import import_module
 from pkgutil import resolve_name
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 from lxml import etree
 from w3lib.html import replace_entities, replace_tags
@@ -191,30 +190,28 @@ TRAFILATURA = "trafilatura"
 ALLOWED = f"{BUILTIN!r}, {TRAFILATURA!r}, or (the import path of) a function that takes HTML and returns its main text"
 
 
-Read: TypeAlias = Callable[..., PageText]
-"""A function that reads the HTML of a page. Its option `root` is the parsed tree, if there is one."""
-
-
 class ExtractorError(Exception):
     """A user's extractor failed on a page. The message names the function and its error."""
 
 
-def build_reader(extractor: str | Extract) -> Read:
-    """Return the reader for `extractor`: a name, an import path or a function.
-
-    Raise ValueError for any other value. The message states the allowed values.
-    """
-    return html_to_page if extractor == BUILTIN else partial(_read, _function(extractor))
+def read_page(html: str, extractor: str | Extract = BUILTIN, root: etree._Element | None = None) -> PageText:
+    """Return what `html_to_page` does, with the text that an extractor finds. Raise ExtractorError if that fails."""
+    extract = extract_function(extractor)
+    return html_to_page(html, extract and _text_by(extract, html), root)
 
 
 def is_heavy(extractor: str | Extract) -> bool:
     """Return whether an extractor is too slow for the reactor: trafilatura, or a function whose `heavy` is true."""
-    if extractor in (BUILTIN, TRAFILATURA):
-        return extractor == TRAFILATURA
-    return bool(getattr(_function(extractor), "heavy", False))
+    return extractor == TRAFILATURA or bool(getattr(extract_function(extractor), "heavy", False))
 
 
-def _function(extractor: str | Extract) -> Extract:
+def extract_function(extractor: str | Extract) -> Extract | None:
+    """Return the function for a name, an import path or a function; None for the built-in extractor.
+
+    Raise ValueError for any other value. The message states the allowed values.
+    """
+    if extractor == BUILTIN:
+        return None
     if extractor == TRAFILATURA:
         try:
             import_module(TRAFILATURA)
@@ -238,7 +235,7 @@ def _by_trafilatura(html: str) -> str | None:
     return text
 
 
-def _read(extract: Extract, html: str, *, root: etree._Element | None = None) -> PageText:
+def _text_by(extract: Extract, html: str) -> str | None:
     name = getattr(extract, "__qualname__", repr(extract))
     try:
         text = extract(html)
@@ -248,4 +245,4 @@ def _read(extract: Extract, html: str, *, root: etree._Element | None = None) ->
         raise ExtractorError(f"NEARDUP_EXTRACTOR: {name} returned {type(text).__name__}; allowed is str or None")
     # If a user's function finds no text, the page has none: what the function leaves out must not come back. But
     # trafilatura returns None for many short pages and lists, so the built-in extractor reads these.
-    return html_to_page(html, text or (None if extract is _by_trafilatura else ""), root)
+    return text or (None if extract is _by_trafilatura else "")
