@@ -22,8 +22,7 @@ from itertools import chain
 from types import SimpleNamespace
 from typing import IO, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
-from .files import STREAM, FileError, check_name, has_ending, is_gzipped, reading, writing
-from .text.json import checked_object, json_text, parse_object
+from .files import STREAM, FileError, check_name, has_ending, is_gzipped, json_text, parse_object, reading, writing
 
 
 class Row(NamedTuple):
@@ -207,7 +206,7 @@ class JsonArray(Feed):
             between = _BETWEEN.match(text, at)
             at = between.end() if between else at
             try:
-                (data, end), fault = parse(text, at), ""
+                end, fault = parse(text, at)[1], ""
             except (ValueError, RecursionError) as error:
                 end, fault = len(text), str(error)
             if end == len(text) and len(text) - at < MOST and (more := self.file.read(max(CHUNK, len(text) - at))):
@@ -219,7 +218,7 @@ class JsonArray(Feed):
             else:
                 number += 1
                 raw, at = text[at:end].encode(errors="surrogateescape"), end
-                yield number, _tried(checked_object, data, raw), raw
+                yield number, _tried(parse_object, raw), raw
 
     def write(self, data: Mapping[str, Any], raw: bytes | None = None) -> None:
         self.file.write(self._before + (raw or json_text(data).encode()))

@@ -1,4 +1,4 @@
-"""Open files, plain or gzipped. A written file appears under its name only when it is complete.
+"""Open files, plain or gzipped, and write and parse JSON. A written file appears only when it is complete.
 
 `-` is standard input and output.
 """
@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import errno
 import gzip
+import json
 import os
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 from uuid import uuid4
@@ -101,3 +104,33 @@ def _sync(path: str, how: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# JSON
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    r"""Return a value as JSON. Letters of all scripts stay. Lone surrogates (`\ud800`) are escaped.
+
+    Values of unknown types are written as their `str`, and NaN and infinite numbers as null.
+    """
+    dump = partial(json.dumps, ensure_ascii=False, default=str, indent=indent)
+    try:
+        text = dump(value, allow_nan=False)
+    except ValueError:  # for NaN and infinity, which are too rare to look for them first
+        text = dump(json.loads(json.dumps(value, default=str), parse_constant=lambda name: None))
+    return text.encode(errors="backslashreplace").decode()
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Parse a JSON object. Raise ValueError with the reason if `raw` is not one."""
+    try:
+        # Decode here, since json would guess the encoding of each line.
+        data = json.loads(raw.removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON: {error.msg}, column {error.colno}") from error
+    except RecursionError as error:
+        raise ValueError("no JSON: too deep") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"no JSON object but {json.dumps(data):.40}")
+    return data

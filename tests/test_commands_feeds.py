@@ -17,8 +17,8 @@ from helpers import edited, text
 from site_server import Site, mirror
 from tiers import slow
 
+from scrapy_neardup.files import json_text
 from scrapy_neardup.fingerprints.lexicon import Lexicon
-from scrapy_neardup.text.json import json_text
 
 HOSTS = ("a", "b")
 

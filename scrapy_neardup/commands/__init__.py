@@ -170,7 +170,7 @@ def _refused(verb: str | None, why: object) -> int:
 def answer(opts: argparse.Namespace, result: object, lines: Iterable[str] = (), said: str = "") -> None:
     """Print `result` as JSON if `--json` is given. Otherwise, print `lines` on stdout and `said` on stderr."""
     if opts.json:
-        from ..text.json import json_text
+        from ..files import json_text
 
         print(json_text(result, indent=2))
         return

@@ -14,12 +14,11 @@ from scrapy.settings import BaseSettings
 
 from ..deduplicator import Claim, Deduplicator
 from ..feeds import Feeds, JsonLines, Row, Warc, writing_rows
-from ..files import FileError, writing
+from ..files import FileError, json_text, writing
 from ..processes import ProcessError, RowSigner, Signed, signed
 from ..settings import Config
 from ..signature import Signature
 from ..stats import plural
-from ..text.json import json_text
 from . import options
 
 WORTH = 16 << 20  # bytes of feeds above which worker processes save time

@@ -14,13 +14,12 @@ from scrapy.settings import BaseSettings
 from ..detectors import build_detectors
 from ..document import Document
 from ..feeds import JsonLines
-from ..files import FileError, writing
+from ..files import FileError, json_text, writing
 from ..fingerprints.lexicon import BAND, Lexicon
 from ..papers.som import som_clusters
 from ..quality import MODES, LabelledSet, calibrate, evaluate, result_of
 from ..settings import BUILTIN_DETECTORS, DEFAULT_DETECTORS, PREFIX, Config
 from ..stats import plural
-from ..text.json import json_text
 from ..text.tokens import tokenize
 from . import answer, options
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from ..document import Document
 from ..feeds import Feeds
-from ..files import FileError
+from ..files import FileError, json_text
 from ..settings import Config, ConfigError
-from ..text.json import json_text
 from ..text.urls import canonical_url
 
 SAME, DIFFERENT = "dup", "different"  # labels

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..files import json_text
 from ..settings import Config
-from ..text.json import json_text
 from ..verdict import UNIQUE
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ..deduplicator import Deduplicator
 from ..detectors import build_detectors
 from ..document import Document
 from ..feeds import JsonLines, Parquet, Row
-from ..files import FileError, has_ending
+from ..files import FileError, has_ending, json_text, parse_object
 from ..fingerprints.hashes import hash_text
 from ..fingerprints.record import EXACT, SIMHASH, Decoded, keys_of
 from ..matching.matcher import Rule, compare
@@ -30,7 +30,6 @@ from ..row_index import BLOCK_BITS, NEWEST, Equal, Near, flips
 from ..settings import Config, ConfigError
 from ..signature import Signature
 from ..store import open_store
-from ..text.json import json_text, parse_object
 from ..text.urls import canonical_url, home
 
 NUMBER, ROW, FILE = "number", "row", "file"
