@@ -24,6 +24,7 @@ import numpy as np
 from store_made import NEW, OF_FORM, Given, fill, signature, url
 
 from scrapy_neardup import Deduplicator, Document
+from scrapy_neardup.fingerprints.record import keys_of
 from scrapy_neardup.signature import Signature
 from scrapy_neardup.store import Store
 from scrapy_neardup.store.redis import RedisBackend
@@ -98,7 +99,7 @@ def server_seconds(backend: RedisBackend) -> float:
 
 
 def is_plain(each: Signature) -> bool:
-    return 1 not in each.fingerprints["shingle"]
+    return keys_of("shingle", [1])[0] not in each.keys["shingle"]
 
 
 def made(label: int, count: int) -> list[Signature]:

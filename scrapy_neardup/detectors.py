@@ -16,7 +16,7 @@ from typing import Any, Protocol, SupportsIndex, runtime_checkable
 from .document import Document
 from .fingerprints import record
 from .fingerprints.lexicon import Lexicon, builtin
-from .fingerprints.record import BANDS, ROWS, SIMHASH, Wanted
+from .fingerprints.record import BANDS, ROWS, Wanted
 from .row_index import Equal, Index, Near
 from .settings import Config, ConfigError, detector_name
 
@@ -60,7 +60,8 @@ class _Standard:
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
         [made] = record.make([document.source], self.part)
-        return next(iter(record.Decoded(made).fingerprints.values()), ())
+        found = record.Decoded(made)
+        return next(filter(None, found.keys.values()), () if found.simhash is None else (found.simhash,))
 
     def index(self) -> Equal:
         return Equal()
@@ -214,7 +215,7 @@ def _on_arguments(make: Callable[..., object], error: TypeError) -> str:
 def _checked(made: object, part: object) -> Detector:
     if isinstance(made, type) or not isinstance(made, Detector):
         why = f"{part!r} is not a detector: it needs `name`, `scheme`, `fingerprints` and `index`"
-    elif isinstance(made.index(), Near) and made.name != SIMHASH:
+    elif isinstance(made.index(), Near) and type(made) is not SimHash:
         why = f"the index of {made.name!r} is `Near`; allowed is `Equal`, or its own index"
     else:
         return made

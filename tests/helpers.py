@@ -17,10 +17,10 @@ import numpy as np
 from forks import FORKS, PYTHON, Talk
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.detectors import Detector, Exact, Signer, SimHash
+from scrapy_neardup.detectors import STANDARD, Detector, Exact, Signer, SimHash
 from scrapy_neardup.facts import Kind, pack
 from scrapy_neardup.fingerprints.hashes import hash_text
-from scrapy_neardup.fingerprints.record import Decoded, Sketch, encode, make_sketch
+from scrapy_neardup.fingerprints.record import Decoded, Sketch, encode, extended, make_sketch
 from scrapy_neardup.signature import Signature, Visit
 from scrapy_neardup.store import Store
 from scrapy_neardup.text.urls import canonical_url
@@ -85,7 +85,8 @@ def built(
     **others: Any,
 ) -> Signature:
     """Return a signature with these fingerprints and the sketch `text`."""
-    return Signature(url, encode(fingerprints, text, layout, facts), first_seen, **others)
+    own = {name: values for name, values in fingerprints.items() if name not in {each.name for each in STANDARD}}
+    return Signature(url, extended(encode(fingerprints, text, layout, facts), own), first_seen, **others)
 
 
 def asking(fingerprints: Mapping[str, Sequence[int]]) -> Signature:

@@ -131,10 +131,7 @@ def asked(store: Store) -> list[str]:
     """Return all that a store tells."""
     found = [[s.url for _, s in store.find(s)] for s in store.signatures()]
     links = [(k.url, k.signature and k.signature.url, k.is_copy, k.evidence) for k in store.urls.all()]
-    documents = [
-        (s.url, s.fingerprints, s.sketch, s.copy_count, s.id, [k.url for k in store.visits(s)])
-        for s in store.signatures()
-    ]
+    documents = [(s.url, s.record, s.copy_count, s.id, [k.url for k in store.visits(s)]) for s in store.signatures()]
     repeats = sorted(each.copy_count for each in store.signatures())
     rest = [len(store), repeats, store.runs(), store.hosts.dump(), store.describe().keys()]
     return [*map(repr, found), *sorted(map(repr, links)), *map(repr, documents), *map(repr, rest)]

@@ -29,7 +29,7 @@ def make(path: Path, counts: Sequence[int] = COUNTS) -> None:
         row_index.TAIL = stored_index.LEAST = 1  # makes a file of what came before
         with closing(open_store(str(path), detectors())) as store:
             row_index.TAIL, stored_index.LEAST = sizes
-            for known in [each for each in store.signatures() if each.fingerprints["exact"][0] % 20 == 0]:
+            for known in [each for each in store.signatures() if int(str(each.url).rpartition("-")[2]) % 20 == 0]:
                 store.record(Visit(f"http://m{run}.example/{known.id}", known, True, 5.0, 7, EVIDENCE))
             for number in range(count):
                 each = signature(f"{run}-{number}", exact=number, simhash=spread(number))
@@ -55,10 +55,7 @@ def asked(store: Store) -> list[str]:
     found = [[s.url for _, s in store.find(asking({"exact": (n,), "simhash": (spread(n),)}))] for n in range(20)]
     links = [(k.url, k.signature and k.signature.url, k.is_copy, k.seen, k.evidence) for k in store.urls.all()]
     resolved = [(url, bool(store.resolve(url))) for url, *_ in links]
-    documents = [
-        (s.url, dict(s.fingerprints), s.sketch, s.copy_count, [k.url for k in store.visits(s)])
-        for s in store.signatures()
-    ]
+    documents = [(s.url, s.record, s.copy_count, [k.url for k in store.visits(s)]) for s in store.signatures()]
     return [*map(repr, found), *sorted(map(repr, [*links, *resolved])), *sorted(map(repr, documents))]
 
 

@@ -84,7 +84,7 @@ def test_what_a_run_held_when_it_died_is_not_held_when_it_is_resumed(place: Plac
 def test_detector_with_an_index_of_its_own_does_not_find_the_document_itself(place: Place) -> None:
     documents = [Document(f"http://a.example/{n}", "。".join(text(n).split()).replace(" ", "")) for n in range(3)]
     with place.dedup(detectors=["exact", "feature_code"]) as dedup:
-        assert any(dedup.sign(each).fingerprints["feature_code"] for each in documents)
+        assert any(dedup.sign(each).own["feature_code"] for each in documents)
         assert [dedup.claim(each).verdict.status for each in documents * 2] == ["unique"] * 3 + ["revisit"] * 3
 
 

@@ -226,7 +226,7 @@ def test_measures_that_are_no_numbers_do_no_harm(tmp_path: Path) -> None:
 def many(clusters: int, copies: int) -> Store:
     held, one = open_store(None, []), signature("")
     for n in range(clusters):
-        original = built(f"http://a{n % 300}.example/{n:07}", one.fingerprints, one.sketch, first_seen=NOW - 60)
+        original = built(f"http://a{n % 300}.example/{n:07}", {}, one.sketch, first_seen=NOW - 60)
         held.add(original)
         for copy in range(copies):
             held.record(Visit(f"http://b{n % 300}.example/{n:07}/{copy}", original, True, NOW - 60, 1500, NEAR))

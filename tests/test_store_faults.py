@@ -56,7 +56,7 @@ def described(dedup: Deduplicator) -> list[str]:
     told = []
     for each in dedup.store.signatures():
         links = [(link.url, link.is_copy, link.seen) for link in dedup.store.visits(each)]
-        told.append(repr((each.url, dict(each.fingerprints), each.sketch, each.first_seen, links)))
+        told.append(repr((each.url, each.record, each.first_seen, links)))
     return told
 
 

@@ -23,7 +23,7 @@ from store_inputs import ASKED, EVIDENCE, FINGERPRINTS, LAYOUTS, PATHS, PICK, SK
 from store_model import PAIR, Document, Known, Learned, Model, Url
 from tiers import slow, some
 
-from scrapy_neardup.fingerprints.record import Sketch
+from scrapy_neardup.fingerprints.record import Sketch, keys_of
 from scrapy_neardup.hosts import Trial
 from scrapy_neardup.signature import Evidence, Signature, Visit
 from scrapy_neardup.store import Selection, Store, open_store
@@ -334,8 +334,10 @@ class Histories(RuleBasedStateMachine):
     def agree_on(self, store: Store, document: Document, signature: Signature) -> None:
         assert signature.url == (document.url and document.url.text)
         assert (signature.sketch, signature.head.layout) == (document.sketch, document.layout)
-        for name in ("exact", "simhash"):
-            assert signature.fingerprints.get(name, ()) == document.fingerprints[name]
+        wanted = document.fingerprints
+        assert signature.keys["exact"] == tuple(keys_of("exact", wanted["exact"]))
+        assert signature.simhash == (wanted["simhash"][0] if wanted["simhash"] else None)
+        assert signature.own == {name: wanted[name] for name in ("keys", "own")}
         assert [shown(link) for link in store.visits(signature)] == [
             told(known) for known in self.model.links(document)
         ]

@@ -17,7 +17,7 @@ from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk,
 
 from scrapy_neardup import Document
 from scrapy_neardup.facts import Kind, name_of, pack
-from scrapy_neardup.fingerprints.record import encode
+from scrapy_neardup.fingerprints.record import encode, extended, keys_of
 from scrapy_neardup.hosts import Trial
 from scrapy_neardup.signature import Evidence, Visit
 from scrapy_neardup.store import Selection, StoreError
@@ -203,8 +203,8 @@ def test_of_two_links_of_one_url_the_later_one_counts(source: Place, copy: Place
         copy.load(source.exported())
         with copy.opened(run=None) as store:
             found = [store.resolve(f"{URL}{url}") for url in "abcd"]
-            prints = [each.signature.fingerprints["exact"][0] for each in found if each and each.signature]
-            assert prints == ([ord("a"), ord("b"), 3, 3] if seen == 500.0 else [4, 4, 4, 5])
+            keys = [each.signature.keys["exact"][0] for each in found if each and each.signature]
+            assert keys == keys_of("exact", [ord("a"), ord("b"), 3, 3] if seen == 500.0 else [4, 4, 4, 5])
             assert (len(store), store.describe()["urls"]) == (5, 4)
             assert len(list(store.urls.all())) == 4
 
@@ -306,7 +306,7 @@ def test_rows_that_a_living_run_may_yet_write_wait_for_its_end(source: Place, co
 # Rows that are none
 
 FACTS = named("boat")
-RECORD = encode({"exact": (1,), "shingle": (2, 3), "own": (4, 5)}, sketch(7), 6, FACTS)
+RECORD = extended(encode({"exact": (1,), "shingle": (2, 3)}, sketch(7), 6, FACTS), {"own": (4, 5)})
 
 
 def with_record(packed: bytes) -> dict[str, Any]:
@@ -375,8 +375,10 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         (with_record(RECORD + b"A"), f"its record has {len(RECORD) + 1} bytes; allowed are {len(RECORD)}"),
         (changed(12, 17), "more figures than a sample has"),
         (changed(14, 255), "allowed are"),
-        (changed(len(RECORD) - 25, 1), "no document"),
-        (changed(len(RECORD) - 23, 255), "ends within the fingerprints of a detector"),
+        (changed(len(RECORD) - 8, 0x82), "no document"),  # a map of two detectors
+        (changed(len(RECORD) - 7, 0xC4), "no document"),  # a name of bytes
+        (changed(len(RECORD) - 3, 0xA2), "no document"),  # a text in place of fingerprints
+        (changed(len(RECORD) - 1, 0xFF), "no document"),  # a fingerprint below 0
         (with_record(encode({}, sketch(1), 0, FACTS[:-1])), f"its facts have {len(FACTS) - 1} bytes; allowed is"),
         ({key: value for key, value in DOCUMENT.items() if key != "record"}, "a document without 'record'"),
         ({**DOCUMENT, "first_seen": -1.0}, "its first_seen is -1.0; allowed is float"),

@@ -5,8 +5,7 @@ little-endian, and begin with a head. The head has the sizes of the parts that f
 
 1. `digests` keys of the detector `imatch`, then `bands` keys of `shingle`, 64 bits each. A key of 0 is none;
 2. the packed facts (`facts.pack`), `facts` bytes;
-3. the fingerprints of other detectors, `own` bytes: for each detector the size of its name (2 bytes), the number of its
-   fingerprints (4 bytes), the name and the fingerprints (8 bytes each).
+3. a map from the names of other detectors to their fingerprints, in MessagePack, `own` bytes.
 
 A key finds documents with an equal fingerprint. It is the fingerprint, changed by the name of its detector, since all
 keys share one index.
@@ -16,11 +15,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from struct import Struct, pack, unpack, unpack_from
 from typing import NamedTuple, TypeAlias
 
+import msgpack
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +29,6 @@ from . import hashes
 from .hashes import MULTIPLIER, NO_TERMS, Hashes, Terms
 
 EXACT, IMATCH, SIMHASH, SHINGLE = "exact", "imatch", "simhash", "shingle"
-NAMES = (EXACT, IMATCH, SIMHASH, SHINGLE)
-"""The detectors whose fingerprints have a place of their own in a record."""
 BANDS, ROWS = 12, 2  # half of the pairs with a resemblance of 0.24 share one of 12 keys, 99.9 % of those with 0.66
 MIN_TERMS = 8  # distinct lexicon terms: with fewer, different texts often have the same ones
 WORDS_A_TERM = 20  # distinct words for each term of the lexicon: with more, the lexicon is of another language
@@ -43,9 +41,6 @@ _CHANCE = 1 / CODES  # the probability that two different minima have equal code
 HEAD = Struct(f"<3I4B2I4Q{2 * FIGURES}s{BINS}s")
 
 _ALL, _MULTIPLIER = (1 << 64) - 1, int(MULTIPLIER)
-_INVERSE = pow(_MULTIPLIER, -1, 1 << 64)
-_NAME = Struct("<HI")
-_OWN, _OWN_AT = Struct("<I"), 20  # the size of other detectors' fingerprints, and its offset
 Codes: TypeAlias = npt.NDArray[np.uint8]
 
 
@@ -134,51 +129,38 @@ class Decoded:
         exact = tuple(filter(None, (head.digest, head.identity)))
         found = {EXACT: exact, IMATCH: digests if any(digests) else (), SHINGLE: bands if any(bands) else ()}
         if head.own:
-            found |= {name: tuple(keys_of(name, values)) for name, values in self._own()}
+            found |= {name: tuple(keys_of(name, values)) for name, values in self.own.items()}
         return found
 
     @cached_property
     def index_keys(self) -> array[int]:
         """The keys of all detectors, each once."""
         head = self.head
-        own = [key for name, values in self._own() for key in keys_of(name, values)] if head.own else ()
+        own = [key for name, values in self.own.items() for key in keys_of(name, values)] if head.own else ()
         keys = dict.fromkeys((head.digest, head.identity, *self._stored_keys(), *own))
         keys.pop(0, None)  # of a detector that abstained
         return array("Q", pack(f"={len(keys)}Q", *keys))  # in a tenth of the time of array("Q", keys)
 
     @property
-    def fingerprints(self) -> dict[str, tuple[int, ...]]:
-        """The fingerprints by detector. A detector that abstained has () or, like `simhash`, is missing."""
-        head = self.head
-        made = {name: tuple(key * _INVERSE & _ALL ^ salt(name) for key in keys) for name, keys in self.keys.items()}
-        kept = {EXACT: made[EXACT], IMATCH: head.digests, SIMHASH: head.has_simhash, SHINGLE: head.bands}
-        found = {name: made.get(name, (head.simhash,)) for name, is_kept in kept.items() if is_kept}
-        return found | dict(self._own())
+    def own(self) -> dict[str, tuple[int, ...]]:
+        """The fingerprints of other detectors, by detector. One that abstained has ()."""
+        size = self.head.own
+        found: dict[str, tuple[int, ...]] = msgpack.unpackb(self.record[-size:], use_list=False) if size else {}
+        return found
 
     def _stored_keys(self) -> tuple[int, ...]:
         return unpack_from(f"<{self.head.digests + self.head.bands}Q", self.record, HEAD.size)
 
-    def _own(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yield the fingerprints of each other detector. Raise ValueError or struct.error if they are damaged."""
-        record = self.record
-        at = len(record) - self.head.own
-        while at < len(record):
-            size, count = _NAME.unpack_from(record, at)
-            start = at + _NAME.size + size
-            if start + 8 * count > len(record):
-                raise ValueError("its record ends within the fingerprints of a detector")
-            yield record[start - size : start].decode(), unpack_from(f"<{count}Q", record, start)
-            at = start + 8 * count
-
     def check(self) -> None:
-        """Raise ValueError or struct.error unless the parts have the sizes that the head states."""
+        """Raise ValueError, TypeError or the like unless the parts have the stated sizes, and can be decoded."""
         head = self.head
         size = HEAD.size + 8 * (head.digests + head.bands) + head.facts + head.own
         if len(self.record) != size:
             raise ValueError(f"its record has {len(self.record)} bytes; allowed are {size}")
         if head.sampled > FIGURES:
             raise ValueError("its record has more figures than a sample has")
-        dict(self._own())  # decoded to see whether that is possible
+        for name, values in self.own.items():
+            keys_of(name, array("Q", values))
 
 
 def make(sources: Sequence[Source], wanted: Wanted) -> list[bytes]:
@@ -219,38 +201,22 @@ def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
 
 
 def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: int = 0, facts: bytes = b"") -> bytes:
-    """Return the record with these fingerprints by detector. The second fingerprint of `exact` is the identity.
-
-    Fingerprints are unsigned 64-bit integers. Raise ValueError for more than two of `exact`.
-    """
+    """Return the record with these fingerprints of standard detectors. The second one of `exact` is the identity."""
     exact, digests, bands = (keys_of(name, fingerprints.get(name, ())) for name in (EXACT, IMATCH, SHINGLE))
     simhash = fingerprints.get(SIMHASH, ())
-    if len(exact) > 2:
-        raise ValueError(f"{EXACT!r} gives {len(exact)} fingerprints; allowed are two")
     tokens, names, figures, codes, sample = sketch
     digest, identity = [*exact, 0, 0][:2]
     head = HEAD.pack(
         tokens, names, figures, len(sample) // 2, bool(simhash), len(digests), len(bands), len(facts), 0,
         digest, identity, [*simhash, 0][0], layout, sample, codes,
     )  # fmt: skip
-    others = {name: values for name, values in fingerprints.items() if name not in NAMES}
-    return extended(head + pack(f"<{len(digests) + len(bands)}Q", *digests, *bands) + facts, others)
+    return head + pack(f"<{len(digests) + len(bands)}Q", *digests, *bands) + facts
 
 
 def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
-    """Return a record with the fingerprints of further detectors added. It must have only standard ones so far.
-
-    Raise ValueError for more than two fingerprints of `exact`.
-    """
-    if not fingerprints.keys().isdisjoint(NAMES):  # a user's class has the name of a standard detector
-        made = Decoded(record)
-        return encode({**made.fingerprints, **fingerprints}, made.sketch, made.head.layout, made.facts)
-    parts: list[bytes] = []
-    for name, values in fingerprints.items():
-        encoded = name.encode()
-        parts += [_NAME.pack(len(encoded), len(values)), encoded, pack(f"<{len(values)}Q", *values)]
-    own = b"".join(parts)
-    return b"".join([record[:_OWN_AT], _OWN.pack(len(own)), record[_OWN_AT + _OWN.size :], own])
+    """Return a record with the fingerprints of other detectors added. It must have only standard ones so far."""
+    own: bytes = msgpack.packb(fingerprints)
+    return HEAD.pack(*Decoded(record).head._replace(own=len(own))) + record[HEAD.size :] + own
 
 
 @cache

@@ -198,8 +198,8 @@ class Lookup:
         """Add a document to the indexes in RAM, in place of its old entries."""
         self.remove(signature)
         for name, index in self.in_ram.items():
-            index.add(signature.fingerprints.get(name, ()), signature)
+            index.add(signature.own.get(name, ()), signature)
 
     def remove(self, signature: Signature) -> None:
         for name, index in self.in_ram.items():
-            index.remove(signature.fingerprints.get(name, ()), signature)
+            index.remove(signature.own.get(name, ()), signature)

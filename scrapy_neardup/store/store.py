@@ -164,7 +164,7 @@ class Store:
         documents, candidates = self._sorted(map(self.held, some)), list[tuple[str, Signature]]()
         for name in self.lookup.names:
             if index := self.lookup.in_ram.get(name):
-                by_id = {each.id: each for each in index.find(signature.fingerprints.get(name, ()))}
+                by_id = {each.id: each for each in index.find(signature.own.get(name, ()))}
                 proposed = self._sorted(by_id[cast(int, row.key)] for row in self.backend.get(by_id))  # if held
             else:
                 keys = self.lookup.proposed(name, signature, found)
