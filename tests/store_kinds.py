@@ -99,7 +99,7 @@ class Place:
     def is_whole(self) -> bool:
         from scrapy_neardup.store.verification import verify
 
-        return verify(self.address).whole
+        return not verify(self.address).findings
 
     def content(self) -> dict[Any, bytes]:
         """Return all keys with their values, whatever they mean."""

@@ -204,12 +204,12 @@ def test_of_a_crowd_the_nearest_and_newest_are_looked_at() -> None:
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredIndex:
     monkeypatch.setattr(StoredIndex, "_fits", lambda *_: True)
-    return StoredIndex(sqlite3.connect(":memory:"), str(tmp_path / "x"), "x", writes=True)
+    return StoredIndex(sqlite3.connect(":memory:"), str(tmp_path / "x"), "x", lambda place: False, writes=True)
 
 
 def read(files: StoredIndex) -> list[tuple[int, int]]:
     """Return the ranges of the levels that fit, and remove all other files."""
-    return [(level.first, level.last) for level in files.read(lambda file, _: file.unlink())]
+    return [(level.first, level.last) for level in files.read()]
 
 
 def write(files: StoredIndex, *levels: Level) -> FileLevel:
@@ -223,16 +223,12 @@ def parts(*sizes: int) -> Iterator[Level]:
         first += size
 
 
-def fail(file: Path, why: object) -> None:
-    raise AssertionError(f"{file}: {why}")
-
-
 def test_no_level_is_written_that_is_damaged(files: StoredIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_neardup.store.stored_index.CHECKED", 0)
     one, two = parts(10, 10)
     path = write(files, one).path
     change(path, lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
-    [level] = files.read(fail)  # a large file is not checked when it is opened
+    [level] = files.read()  # a large file is not checked when it is opened
     with pytest.raises(ValueError, match="is damaged"):
         write(files, level, two)
     assert not files.files()

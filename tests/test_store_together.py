@@ -56,7 +56,7 @@ def test_two_writers_lose_nothing_while_others_tidy_up(tmp_path: Path, count: in
     writers = [talk(WRITE, path, str(first), str(count)) for first in starts]
     for _ in writers[0].stdout:  # each line: more was written
         survey = verify(path)
-        assert survey.whole, survey.findings
+        assert survey.findings == []
         compact(path)
         with closing(export_rows(path, "")) as rows:
             assert [row["type"] for row in rows][-1] == "end"
@@ -68,7 +68,7 @@ def test_two_writers_lose_nothing_while_others_tidy_up(tmp_path: Path, count: in
         assert len(store) == len(expected)
         assert [run.closed is not None for run in store.runs()] == [True] * 3
     survey = verify(path)
-    assert survey.whole, survey.findings
+    assert survey.findings == []
 
 
 def found(store: Store, number: int) -> list[tuple[str | None, bool]]:

@@ -6,7 +6,6 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -291,10 +290,9 @@ def _came_to(run: Mapping[str, Any]) -> Iterator[str]:
 def _check(opts: argparse.Namespace, address: str) -> None:
     survey, store = verify(address), shown_address(address)
     found = survey.findings
-    result = {"store": store, **survey.read, "whole": survey.whole}
+    result = {"store": store, **survey.read, "whole": not found}
     told = (line for each in found for line in (each.what, f"  costs: {each.costs}", f"  to do: {each.to_do}"))
-    answer(opts, {**result, "findings": [*map(asdict, found)]}, [*told, *fields(result)])
-    if damaged := sum(not finding.harmless for finding in found):
-        raise StoreError(
-            f"store {store!r} is damaged, see the list ({plural(damaged, 'finding')}); it was left as it is"
-        )
+    answer(opts, {**result, "findings": [each._asdict() for each in found]}, [*told, *fields(result)])
+    if found:
+        counted = plural(len(found), "finding")
+        raise StoreError(f"store {store!r} is damaged, see the list ({counted}); it was left as it is")

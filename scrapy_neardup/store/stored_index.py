@@ -51,13 +51,7 @@ class StoredIndex(RowIndex):
     """The index of a table. Its files are in a folder of their own."""
 
     def __init__(
-        self,
-        db: sqlite3.Connection,
-        path: str,
-        table: str,
-        lacks_number: Callable[[int], bool] = lambda place: False,
-        *,
-        writes: bool,
+        self, db: sqlite3.Connection, path: str, table: str, lacks_number: Callable[[int], bool], *, writes: bool
     ) -> None:
         super().__init__(lacks_number)
         self._db = db
@@ -68,17 +62,12 @@ class StoredIndex(RowIndex):
 
     def load(self, last: int) -> None:
         """Read the levels in files. If more than `TAIL` rows up to number `last` follow, build levels of these rows."""
-        self.levels = [*self.read(self._refuse)]
+        self.levels = [*self.read()]
         count = len(self.levels)
         while last - self.last > row_index.TAIL:
             self._merge_now([self._level_of_rows(last)])
         self._merge_now(row_index.due(self.levels[count:], row_index.MOST, row_index.MOST))
         self._merge_now(row_index.due(self._mergeable(), row_index.RATIO, row_index.MERGED))
-
-    def _refuse(self, file: Path, why: object) -> None:
-        self._warn(f"is rebuilt: {why}")
-        if self._writes:
-            remove(file)
 
     def _level_of_rows(self, last: int) -> Level:
         """Build a level of the rows after the last level: up to number `last`, but at most `STEP` rows."""
@@ -121,10 +110,10 @@ class StoredIndex(RowIndex):
         names = ((file, _NAME.fullmatch(file.name)) for file in self.folder.glob("*.idx"))
         return {file: (int(match[1]), int(match[2])) for file, match in names if match}
 
-    def read(self, refuse: Callable[[Path, object], object]) -> list[FileLevel]:
+    def read(self) -> list[FileLevel]:
         """Return the levels in files that cover the rows from number 1 on without a gap.
 
-        `refuse` is called with each file that is damaged or of another store, and the reason.
+        Warn of each file that is damaged or of another store and, if this process makes files, remove it.
         """
         levels: list[FileLevel] = []
         for file, (first, last) in sorted(self.files().items(), key=lambda each: (each[1][0], -each[1][1])):
@@ -135,9 +124,11 @@ class StoredIndex(RowIndex):
                         raise ValueError(f"{file.name} belongs to other rows")
                     levels.append(level)
                 except FileNotFoundError:  # another process has just put another file in its place
-                    return self.read(refuse)
+                    return self.read()
                 except (OSError, ValueError) as error:
-                    refuse(file, error)
+                    self._warn(f"is rebuilt: {error}")
+                    if self._writes:
+                        remove(file)
         return levels
 
     def _fits(self, level: Level) -> bool:

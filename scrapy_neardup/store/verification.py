@@ -1,4 +1,4 @@
-"""Verify a store: each row, the rows of a namespace against each other, and the index. Nothing is changed.
+"""Verify a store: each row, the rows of a namespace against each other, and a server's index. Nothing is changed.
 
 For each row, only one or two numbers are kept in memory. Ten million documents take half a gigabyte.
 """
@@ -11,16 +11,15 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import islice, starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import database, is_server, open_backend, records, server_module, shown_address
 from .backend import Entry, StoreError
 from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError, Key
-from .stored_index import StoredIndex, posted
+from .stored_index import posted
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
 _KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before its visits
@@ -28,14 +27,12 @@ _REFUSED, _AGAIN = "the store is refused", "an item that needs it passes without
 _REMEDY = "restore a backup of the store, delete its damaged rows (see docs/store.md), or begin another one"
 
 
-@dataclass(frozen=True)
-class Damage:
-    """A kind of damage or inconsistency. A harmless one leaves the store complete."""
+class Damage(NamedTuple):
+    """A kind of damage or inconsistency."""
 
     what: str
     costs: str
-    to_do: str
-    harmless: bool
+    to_do: str = _REMEDY
 
 
 class Survey:
@@ -43,22 +40,17 @@ class Survey:
 
     def __init__(self) -> None:
         self.read = Counter(rows=0, documents=0, visits=0, runs=0)  # the number of rows by kind
-        self._found: dict[tuple[str, str, bool], tuple[int, object]] = {}
+        self._found: dict[tuple[str, str], tuple[int, object]] = {}
         self.begin("")
 
     @property
     def findings(self) -> list[Damage]:
         """The distinct findings, each with its count and first example."""
         found = []
-        for (what, costs, harmless), (count, example) in self._found.items():
+        for (what, costs), (count, example) in self._found.items():
             first = "; the first: " if count > 1 else ": "
-            said = " ".join(f"{count} {what}{first}{example}".split()) if example else what
-            found.append(Damage(said, costs, "nothing" if harmless else _REMEDY, harmless))
+            found.append(Damage(" ".join(f"{count} {what}{first}{example}".split()) if example else what, costs))
         return found
-
-    @property
-    def whole(self) -> bool:
-        return all(harmless for *_, harmless in self._found)
 
     def begin(self, namespace: str) -> None:
         self._suffix = f" (namespace {namespace!r})" if namespace else ""
@@ -67,9 +59,9 @@ class Survey:
         self._writers: set[int] = set()
         self._documents, self._targets = array("Q"), array("Q")
 
-    def note(self, what: str, costs: str, example: object = "", *, harmless: bool = False) -> None:
+    def note(self, what: str, costs: str, example: object = "") -> None:
         """Add a finding, or count it once more. The first example is kept."""
-        finding = what + self._suffix, costs, harmless
+        finding = what + self._suffix, costs
         count, first = self._found.get(finding, (0, example))
         self._found[finding] = count + 1, first
 
@@ -133,7 +125,6 @@ def _verify_file(address: str, survey: Survey) -> None:
         db.text_factory = lambda text: text.decode("utf8", "replace")
         tables = database.namespaces(db)
         try:
-            survey.read["index_files"] = sum(_verify_index(path, table, db, survey) for table in tables.values())
             db.execute("BEGIN")  # from here on, all reads see the same snapshot
             said = "; ".join(str(line) for (line,) in db.execute("PRAGMA integrity_check"))
         except sqlite3.Error as error:
@@ -150,20 +141,6 @@ def _verify_file(address: str, survey: Survey) -> None:
         database.open_database(path, writes=False).close()
     except StoreError as error:
         survey.note(str(error), "crawls and commands refuse the store")
-
-
-def _verify_index(path: str, table: str, db: sqlite3.Connection, survey: Survey) -> int:
-    """Verify the files of an index. Return the number of files that can be read."""
-
-    def refuse(file: object, why: object) -> None:
-        what = f"file {str(file)!r} of the index can't be read: {why}"
-        survey.note(what, "until a crawl rebuilds it, the store opens more slowly", harmless=True)
-
-    levels = StoredIndex(db, path, table, writes=False).read(refuse)
-    for level in levels:
-        if not level.is_intact():  # a large one, which is not checked as it is read
-            refuse(level.path, "its checksum does not match")
-    return len(levels)
 
 
 def _rows_of_file(db: sqlite3.Connection, table: str) -> Iterator[tuple[Key, Any]]:
