@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -221,23 +221,6 @@ def parts(*sizes: int) -> Iterator[Level]:
     for size in sizes:
         yield level_of([([number << 40], number) for number in range(first, first + size)], first)
         first += size
-
-
-def test_no_level_is_written_that_is_damaged(files: StoredIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_neardup.store.stored_index.CHECKED", 0)
-    one, two = parts(10, 10)
-    path = write(files, one).path
-    change(path, lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
-    [level] = files.read()  # a large file is not checked when it is opened
-    with pytest.raises(ValueError, match="is damaged"):
-        write(files, level, two)
-    assert not files.files()
-
-
-def change(path: Path, how: Callable[[bytes], bytes]) -> None:
-    data = path.read_bytes()
-    path.unlink()  # others have it mapped
-    path.write_bytes(how(data))
 
 
 def test_a_bit_that_changed_anywhere_is_found(files: StoredIndex, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 
 from .. import row_index
 from ..files import replacing
-from ..row_index import Integers, Level, Posted, RowIndex, merged_columns
+from ..row_index import Level, Posted, RowIndex, merged_columns
 from ..signature import Signature
 from .records import DAMAGE, Key, load, postings, visit_keys
 
@@ -148,12 +148,8 @@ class StoredIndex(RowIndex):
     def write(self, levels: Sequence[Level]) -> FileLevel:
         """Merge levels of adjacent rows into a file, and return the level that is mapped from it.
 
-        Remove the file of a damaged level, and raise ValueError. Raise OSError if the file can't be written.
+        Raise OSError if the file can't be written.
         """
-        for level in levels:
-            if isinstance(level, FileLevel) and not level.is_intact():
-                remove(level.path)
-                raise ValueError(f"{level.path.name} is damaged")
         self.folder.mkdir(parents=True, exist_ok=True)
         first, last = levels[0].first, levels[-1].last
         path = self.folder / f"{first:012d}-{last:012d}-{uuid4().hex[:8]}.idx"
@@ -198,11 +194,6 @@ class FileLevel(Level):
     """A level that is mapped from a file."""
 
     path: Path
-    words: Integers  # the content of the file
-
-    def is_intact(self) -> bool:
-        """Return whether the arrays have the checksum of the file."""
-        return zlib.crc32(self.words[_HEAD:].data) == int(self.words[_HEAD - 1])
 
 
 def read_level(file: Path, first: int, last: int) -> FileLevel:
@@ -213,14 +204,13 @@ def read_level(file: Path, first: int, last: int) -> FileLevel:
     if (size := file.stat().st_size) % 8 or size < 8 * _HEAD:
         raise ValueError(f"{file.name} is damaged: its size is {size}")
     words = np.asarray(np.memmap(file, "<u8", "r"))
-    form, rows, entries, _ = words[:_HEAD].tolist()
+    form, rows, entries, checksum = words[:_HEAD].tolist()
     if form != _FORMAT or len(words) != _HEAD + 2 * rows + entries:
         raise ValueError(f"{file.name} is damaged, or of another version")
-    places, simhashes, column = np.split(words[_HEAD:], [rows, 2 * rows])
-    level = FileLevel(first, last, places.view("<i8"), simhashes, column, file, words)
-    if words.nbytes <= CHECKED and not level.is_intact():
+    if words.nbytes <= CHECKED and zlib.crc32(words[_HEAD:].data) != checksum:
         raise ValueError(f"{file.name} is damaged: its checksum does not match")
-    return level
+    places, simhashes, column = np.split(words[_HEAD:], [rows, 2 * rows])
+    return FileLevel(first, last, places.view("<i8"), simhashes, column, file)
 
 
 def _write(path: str, levels: Sequence[Level]) -> None:
