@@ -185,7 +185,6 @@ class Matcher:
         self.apart: tuple[Signature, int] | None = None
         """For the last judged document: an earlier one with its text, and the name (`name_of`) of the only fact that
         keeps the two apart."""
-        self._has_siblings = False  # whether candidates for the last judged document were kept apart
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
         self.keeps_revisits = config.revisit == "keep"
@@ -220,10 +219,7 @@ class Matcher:
         4. of documents with the same text, title and facts, the oldest.
         """
         self.apart = None
-        self._has_siblings = False
         matches = self._repeated(document, signature)
-        if not matches and self._has_siblings and self._store.hears_of_erasures():
-            matches = self._repeated(document, signature)
         if len(matches) < 2:
             return matches[0] if matches else None
         own = [match for match in matches if self.is_own(document.url, match.signature)]
@@ -282,7 +278,6 @@ class Matcher:
         for pair, match in found:
             earlier = match.signature
             if self._why_apart(document, earlier, pair):
-                self._has_siblings = True
                 self._note_apart(signature, earlier)
             elif self._may_be_record(signature, earlier, facts):
                 yield match

@@ -421,16 +421,6 @@ class Store:
         while self.refresh():
             pass
 
-    def hears_of_erasures(self) -> bool:
-        """Ask a server whether documents of a run were forgotten since the lookup: they may have shown a false form.
-
-        Return False for a local store, which learns this before each lookup.
-        """
-        before = self.session.erasures
-        if self.is_remote and self.session.others_open():
-            self.refresh()
-        return self.session.erasures != before
-
     def _apply(self, row: Row) -> None:
         kind = records.kind_of(row.key)
         if kind not in (HOST, VISIT, DOCUMENT):
