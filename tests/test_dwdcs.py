@@ -267,7 +267,7 @@ def test_spread_of_shifts_formulas_10_to_13() -> None:  # formulas 10 to 13
 
 
 def found(index: ConceptIndex[Any], fingerprints: tuple[int, ...]) -> list[str]:
-    return [entry.name for entry in index.find(fingerprints)]
+    return sorted(entry.name for entry in index.find(fingerprints))
 
 
 def test_index_needs_like_concepts_in_like_places() -> None:
@@ -277,7 +277,7 @@ def test_index_needs_like_concepts_in_like_places() -> None:
     index.add(pack({"a": [10, 80], "b": [15], "c": [30]}), Entry("torn apart"))
     index.add(pack({"a": [10, 20], "d": [15], "e": [30]}), Entry("other concepts"))
     index.add((), Entry("abstains"))
-    assert found(index, pack({"a": [11, 21], "b": [16], "c": [31]})) == ["same", "moved"]
+    assert found(index, pack({"a": [11, 21], "b": [16], "c": [31]})) == ["moved", "same"]
     assert found(index, pack({"c": [31]})) == []  # a cosine of 1/√6
     assert found(index, ()) == []
 
@@ -300,8 +300,7 @@ class Trial:
         self.held: list[tuple[tuple[int, ...], Entry]] = []
 
     def find(self, fingerprints: tuple[int, ...]) -> list[str]:
-        names = [entry.name for values, entry in self.held if self.near(unpack(values), unpack(fingerprints))]
-        return list(dict.fromkeys(names))
+        return sorted(entry.name for values, entry in self.held if self.near(unpack(values), unpack(fingerprints)))
 
     def near(self, a: dict[int, list[int]], b: dict[int, list[int]]) -> bool:
         return cosine(a, b) > self.thresholds[0] and spread(a, b) / span(a, b) < self.thresholds[1]

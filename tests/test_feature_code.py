@@ -90,7 +90,7 @@ def test_a_damaged_code_is_unpacked_to_another() -> None:
 
 
 def found(index: CodeIndex[Entry], code: str) -> list[str]:
-    return [entry.name for entry in index.find(pack(code))]
+    return sorted(entry.name for entry in index.find(pack(code)))
 
 
 @pytest.mark.parametrize("tolerance", range(4))
@@ -111,7 +111,7 @@ def test_whatever_comes_and_goes_index_finds_what_trying_all_finds(tolerance: in
 
     def trying_all(code: str) -> list[str]:
         alike = ((each, entry) for each, entry in held if len(each) == len(code))
-        return [entry.name for each, entry in alike if common_subsequence(code, each) >= len(code) - tolerance]
+        return sorted(entry.name for each, entry in alike if common_subsequence(code, each) >= len(code) - tolerance)
 
     for step in range(150):
         if held and rng.random() < 0.4:

@@ -14,9 +14,8 @@ class InvertedIndex(ABC, Generic[V, T]):
     """Finds documents by features. The indexes in this package are based on this class."""
 
     def __init__(self) -> None:
-        self._next = 0
-        self._entries: dict[int, tuple[tuple[int, ...], T]] = {}  # fingerprints and document, by number
-        self._holders: dict[Hashable, dict[int, None]] = {}  # numbers by feature
+        self._entries: dict[int, tuple[tuple[int, ...], T]] = {}  # fingerprints and document, by `id` of the document
+        self._holders: dict[Hashable, set[int]] = {}  # the `id` of each document with a feature
 
     @abstractmethod
     def read(self, fingerprints: Sequence[int]) -> V:
@@ -35,29 +34,22 @@ class InvertedIndex(ABC, Generic[V, T]):
         """Return whether two documents are similar, given their decoded fingerprints."""
 
     def holders(self, feature: Hashable) -> Collection[int]:
-        """Return the numbers, in this index, of the documents that have a feature."""
+        """Return the `id` of each document that has a feature."""
         return self._holders.get(feature, ())
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:
-        self._next += 1
         for feature in self.features(self.read(fingerprints)):  # a document without features is not held
-            self._holders.setdefault(feature, {})[self._next] = None
-            self._entries[self._next] = tuple(fingerprints), document
+            self._holders.setdefault(feature, set()).add(id(document))
+            self._entries[id(document)] = tuple(fingerprints), document
 
     def remove(self, fingerprints: Sequence[int], document: T) -> None:
-        features = {*self.features(self.read(fingerprints))}
-        fewest = min(map(self.holders, features), key=len, default=())  # the documents with the rarest feature
-        held = [(number, *self._entries[number]) for number in fewest]
-        for number in [n for n, values, each in held if each is document and values == tuple(fingerprints)]:
-            del self._entries[number]
-            for feature in features:
-                del self._holders[feature][number]
-        for feature in [each for each in features if not self.holders(each)]:
-            self._holders.pop(feature, None)
+        if self._entries.pop(id(document), None):
+            for feature in {*self.features(self.read(fingerprints))}:
+                self._holders[feature].remove(id(document))
+                if not self._holders[feature]:
+                    del self._holders[feature]
 
     def find(self, fingerprints: Sequence[int]) -> Iterator[T]:
         wanted = self.read(fingerprints)
-        numbers = {number for feature in self.sought(wanted) for number in self.holders(feature)}
-        entries = (self._entries[number] for number in sorted(numbers))
-        near = {id(document): document for held, document in entries if self.is_near(wanted, self.read(held))}
-        return iter(near.values())
+        entries = map(self._entries.__getitem__, set[int]().union(*map(self.holders, self.sought(wanted))))
+        return (document for held, document in entries if self.is_near(wanted, self.read(held)))
