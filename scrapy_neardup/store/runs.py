@@ -103,18 +103,13 @@ class Session:
 
     def hold_dead(self, names: Iterable[str]) -> list[Run]:
         """Lock the dead runs among these, and return their records."""
-        held = [name for name in names if self._backend.hold_run(name)]
+        held, dead = [name for name in names if self._backend.hold_run(name)], list[Run]()
         try:
             self.update_runs(self._backend.get(f"{RUN}/{name}" for name in held))  # some may have been closed meanwhile
-        except StoreError:
-            for name in held:
+            dead = [run for name in held if (run := self.runs[records.code(name)]).closed is None]
+        finally:
+            for name in {*held}.difference(run.id for run in dead):
                 self._backend.release_run(name)
-            raise
-        known = [self.runs[records.code(name)] for name in held]
-        dead = [run for run in known if run.closed is None]
-        for run in known:
-            if run.closed is not None:
-                self._backend.release_run(run.id)
         return dead
 
     def _claimed(self, wanted: str) -> str:
