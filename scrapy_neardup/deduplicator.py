@@ -263,7 +263,7 @@ class Deduplicator:
         return match
 
     def sign(self, document: Document, record: bytes | None = None) -> Signature:
-        """Return the signature of a document. Raise TypeError or ValueError for an invalid fingerprint."""
+        """Return the signature of a document. Raise ValueError for an invalid fingerprint."""
         record = record or self.signer.records([document])[0]
         return Signature(document.url, record, time.time(), document.title[:TITLE], document.label)
 

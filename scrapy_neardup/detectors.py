@@ -6,6 +6,7 @@ records with the fingerprints of all detectors, for many documents at a time.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from inspect import signature
@@ -22,17 +23,11 @@ from .settings import Config, ConfigError, detector_name
 
 
 def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]:
-    """Return the fingerprints of a detector as plain integers.
-
-    Raise TypeError or ValueError for values that are not unsigned 64-bit integers.
-    """
+    """Return the fingerprints of a detector as plain integers. Raise ValueError unless all have 64 bits, unsigned."""
     try:
-        values = tuple(map(index, fingerprints))
-    except TypeError as error:
-        raise TypeError(f"detector {name!r}: fingerprints must be unsigned 64-bit integers; {error}") from None
-    if values and not (min(values) >= 0 and max(values) < 2**64):
-        raise ValueError(f"detector {name!r}: fingerprints must be unsigned 64-bit integers, not {values}")
-    return values
+        return tuple(array("Q", map(index, fingerprints)))
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"detector {name!r}: fingerprints must be unsigned 64-bit integers; {error}") from None
 
 
 @runtime_checkable
@@ -141,7 +136,7 @@ class Signer:
         self._others = [each for each in detectors if type(each) not in STANDARD]
 
     def records(self, documents: Sequence[Document]) -> list[bytes]:
-        """Return the records of documents. Raise TypeError or ValueError for an invalid fingerprint."""
+        """Return the records of documents. Raise ValueError for an invalid fingerprint."""
         return self.finish(documents, self.begin(documents))
 
     def begin(self, documents: Iterable[Document]) -> list[bytes]:

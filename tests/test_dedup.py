@@ -550,7 +550,7 @@ class Giving(Exact):
 @pytest.mark.parametrize("value", [-1, 2**64, int.from_bytes(b"x" * 20, "big"), 1.5, "1", None])
 def test_what_is_no_fingerprint_is_refused_and_nothing_is_held(value: Any) -> None:
     with Deduplicator.open(None, detectors=["exact", Giving(7, value)]) as made:
-        with pytest.raises((TypeError, ValueError), match="'giving': fingerprints must be unsigned 64-bit integers"):
+        with pytest.raises(ValueError, match="'giving': fingerprints must be unsigned 64-bit integers"):
             claim(made, A)
         assert len(made) == 0
 
