@@ -213,7 +213,7 @@ class Fit:
 def calibrate(labelled: LabelledSet, config: Config, precision: float) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings with the highest recall that reach a precision on a set, and the result of `evaluate`.
 
-    Raise ValueError if no settings reach the precision.
+    Raise FileError if no settings reach the precision.
     """
     pairs = compared(labelled, config)
     tried = []
@@ -227,7 +227,7 @@ def calibrate(labelled: LabelledSet, config: Config, precision: float) -> tuple[
         if reached["strict"]["precision"] >= precision:
             return settings, reached
     best = f"; the best ones reach {max(tried)}" if tried else ""
-    raise ValueError(f"no thresholds reach a precision of {precision} on {labelled.name}{best}")
+    raise FileError(f"no thresholds reach a precision of {precision} on {labelled.name}{best}")
 
 
 def best_fit(pairs: Pairs, precision: float, margin: int = 1) -> Fit | None:

@@ -110,10 +110,7 @@ def run_calibrate(opts: argparse.Namespace, settings: BaseSettings) -> None:
     labelled = LabelledSet.load(opts.folder)
     if "dup" not in labelled.labels.values():
         raise FileError(f"{opts.folder}: no pair is labelled 'dup'; calibration needs such pairs")
-    try:
-        found, reached = calibrate(labelled, config, opts.precision)
-    except ValueError as error:
-        raise FileError(str(error)) from error
+    found, reached = calibrate(labelled, config, opts.precision)
     named = {f"{PREFIX}{name.upper()}": value for name, value in found.items()}
     score = reached["strict"]
     pairs = plural(score["right"] + score["missed"], "duplicate pair")
