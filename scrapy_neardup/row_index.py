@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import native
+from .fingerprints.hashes import distinct
 
 Integers: TypeAlias = npt.NDArray[np.uint64]
 Posted: TypeAlias = tuple[int, "array[int]", int | None]
@@ -121,10 +122,8 @@ class Level:
         near = np.array([slot for slot, (_, _, simhash) in enumerate(rows) if simhash is not None], np.intp)
         simhashes = np.array([simhash or 0 for _, _, simhash in rows], np.uint64)
         own = near_postings(simhashes[near], BLOCKS - 1) | near.astype(np.uint64)[:, None]
-        entries = np.sort(np.append(entries[keys > 0], own))
-        is_new = np.append(True, entries[1:] != entries[:-1])[: len(entries)]
         places = np.array([place for place, _, _ in rows], np.int64)
-        return cls(first, last, places, simhashes, entries[is_new])
+        return cls(first, last, places, simhashes, distinct(np.append(entries[keys > 0], own)))
 
     def has(self, row: Posted) -> bool:
         """Return whether a lookup of the row's rarest posting finds the row; True if the row has no postings."""
