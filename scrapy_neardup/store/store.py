@@ -21,7 +21,6 @@ crawls of one process, which run in one thread, find each other's pending docume
 from __future__ import annotations
 
 import time
-from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -67,7 +66,7 @@ class Store:
         self.stats: dict[str, int] = {}  # Scrapy's stats of this run so far, without prefix; stored at its end
         self.fields: set[str] = set()  # the names of fields with facts in this run so far; stored with the stats
         self.run = ""  # the id of the run of this process; "" if the store is open read-only
-        self.pending: dict[Signature, Entry] = {}  # of this process, each with its entry in the back end
+        self.pending: set[Signature] = set()  # of this process; the back end has the entry of each
         self.lookup = Lookup(detectors)
         self.backend, self.is_remote = backend, backend.is_remote
         self.session = Session(backend, self.lookup.schemes)
@@ -141,7 +140,7 @@ class Store:
         if is_intended:
             self._seen = found.seen
             if found.is_held:
-                self._keep_pending(signature, self.entry(signature))
+                self._keep_pending(signature)
         if not (found.rows or found.near or self.lookup.in_ram):  # as of most documents
             return []
         return self._candidates(signature, found)
@@ -179,17 +178,16 @@ class Store:
     def add(self, signature: Signature) -> bool:
         """Hold a document as pending. Return False if newer candidates may exist; then repeat its lookup."""
         if signature not in self.pending:
-            entry = self.entry(signature)
-            if not self.backend.hold(entry, self._seen if signature is self._intended else b""):
+            if not self.backend.hold(self.entry(signature), self._seen if signature is self._intended else b""):
                 return False
-            self._keep_pending(signature, entry)
+            self._keep_pending(signature)
         self.lookup.enter(signature)  # after its lookups, so that it does not find itself
         self._intended = None
         return True
 
-    def _keep_pending(self, signature: Signature, entry: Entry) -> None:
+    def _keep_pending(self, signature: Signature) -> None:
         """Add a document to `pending`. The back end must already hold its entry."""
-        self.pending[signature] = entry
+        self.pending.add(signature)
         signature.count = self.urls.count
         if self.run:  # else its row stays in memory
             self._held[signature.id] = signature
@@ -221,29 +219,29 @@ class Store:
 
     def commit(self, signature: Signature, visit: Visit | None = None) -> None:
         """Commit a pending document, together with the visit of its own URL, if any."""
-        if entry := self.pending.pop(signature, None):
-            self.urls.record(visit, self._sampled(signature, entry))
+        if signature in self.pending:
+            self.pending.remove(signature)
+            self._sample(signature)
+            self.urls.record(visit, self.entry(signature))
             vars(signature).clear()  # the decoded values, which take more memory than the record
             self._note(visit)
 
-    def _sampled(self, signature: Signature, entry: Entry) -> Entry:
-        """Make a new document a sample of its host, or leave it out by chance. Return the entry to write."""
-        name = signature.home
-        share = 1 << self._samples[name] // SAMPLES
-        if not name or spread(signature.id) >> 32 & share - 1:
-            return entry
-        if len(self._samples) >= HOSTS:
-            self._samples.clear()
-        self._samples[name] += 1
-        signature.sample = True
-        return entry._replace(keys=entry.keys + array("Q", [records.index_key("host", name)]))
+    def _sample(self, signature: Signature) -> None:
+        """Make a new document a sample of its host, or leave it out by chance."""
+        share = 1 << self._samples[signature.home] // SAMPLES
+        if signature.home and not spread(signature.id) >> 32 & share - 1:
+            if len(self._samples) >= HOSTS:
+                self._samples.clear()
+            self._samples[signature.home] += 1
+            signature.sample = True
 
     def withdraw(self, signature: Signature) -> None:
         """Delete a pending or committed document, and all its visits."""
         if signature in self._gone or not signature.id:
             return
-        if entry := self.pending.pop(signature, None):
-            self.backend.release(entry)
+        if signature in self.pending:
+            self.pending.remove(signature)
+            self.backend.release(self.entry(signature))
         else:
             self.urls.drop(signature)
             if signature.sample:
