@@ -53,18 +53,11 @@ _AGAIN = (  # a new connection finds the right server
 )
 _LOST = (exceptions.TimeoutError, *_AGAIN)
 _SCRIPT = (files(__package__) / "redis.lua").read_bytes()
-_ADVICE = {  # keys are parts of error messages; the client library removes the first word of a message
+_ADVICE = {  # keys are parts of error messages of the server, most of which say enough
     "used memory": "it is full; give it more memory, or forget old documents",
-    "authenticat": "it needs a password",
-    "password": "the user or the password is wrong",
-    "permissions": "this user lacks a permission",
-    "user executing the script": "this user lacks a permission",
     "wrong kind of value": "a key is damaged, or somebody else's: `scrapy neardup stats --check` says which",
     "bad argument": "it is damaged: `scrapy neardup stats --check` says what to do",
     "read only replica": "it is a replica; name the master",
-    "persist": "it can't write its disk",
-    "loading": "it is still loading its data; try again",
-    "max number of clients": "it has too many clients: raise its `maxclients`",
 }
 logger = logging.getLogger(__name__)
 
