@@ -85,6 +85,14 @@ def test_pages_of_a_large_host_are_a_sample_of_late_ones(store: Store, monkeypat
     assert names(store.pages("site.example")) == ["120"]
 
 
+def test_the_sample_of_a_large_host_is_the_same_in_each_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "SAMPLES", 4)
+    with closing(open_store(None, detectors())) as other:
+        for each in (store, other):
+            commit(each, *map(numbered, range(120)))
+        assert names(store.pages("site.example")) == names(other.pages("site.example"))
+
+
 def test_address_chooses_the_store(place: Place) -> None:
     assert isinstance(open_store(None, detectors()).backend, MemoryBackend)
     with place.opened() as store:

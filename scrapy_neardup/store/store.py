@@ -30,7 +30,7 @@ from typing import Any, cast
 from weakref import WeakSet, WeakValueDictionary
 
 from ..detectors import Detector
-from ..fingerprints.record import spread
+from ..fingerprints.hashes import hash_bytes
 from ..hosts import Counters, Hosts, Trial
 from ..row_index import Question, sharing
 from ..signature import Signature, Visit
@@ -227,9 +227,9 @@ class Store:
             self._note(visit)
 
     def _sample(self, signature: Signature) -> None:
-        """Make a new document a sample of its host, or leave it out by chance."""
+        """Make a new document a sample of its host, or leave it out by its content, so that no chance decides."""
         share = 1 << self._samples[signature.home] // SAMPLES
-        if signature.home and not spread(signature.id) >> 32 & share - 1:
+        if signature.home and not hash_bytes(signature.record) & share - 1:
             if len(self._samples) >= HOSTS:
                 self._samples.clear()
             self._samples[signature.home] += 1
