@@ -103,39 +103,56 @@ class Given:
             runs.setdefault(_shared(each), {}).setdefault(began, []).append(each.facts)
         # The hashed names of the facts that tell several items apart, by what they share; None if only texts do.
         self._names = {shared: _names(of_runs.values()) for shared, of_runs in runs.items()}
-        self._last = {self._item(each): (began, each) for began, each in states}
+        self._last = {item: (began, each) for began, each in states for item in self._items(each)}
 
     def has_replaced(self, signature: Signature, seen: float, counters: Names) -> bool:
         """Return whether the last run that got this item began after `seen`, and got the item in another state.
 
         `counters` are the hashed names of facts that do not count.
         """
-        began, last = self._last.get(self._item(signature), (0.0, signature))
-        is_same = (last.sketch, last.title) == (signature.sketch, signature.title)
-        return seen < began and not (is_same and agree(last.facts, signature.facts, counters, needs_all=True))
+        known = (self._last[item] for item in self._items(signature) if item in self._last)
+        return any(seen < began and not _say_the_same(last, signature, counters) for began, last in known)
 
-    def _item(self, signature: Signature) -> object:
-        names = self._names.get(shared := _shared(signature), frozenset())
-        return shared, signature.sketch if names is None else values_in(names, signature.facts)
+    def _items(self, signature: Signature) -> Iterator[object]:
+        """Yield what the item of a state is known by. If several facts tell it from others, each is enough."""
+        shared = _shared(signature)
+        if (names := self._names.get(shared, {})) is None:
+            yield shared, signature.sketch
+            return
+        alone = {name: names[name] for name in names_in(signature.facts) if names.get(name)}
+        best = [[name] for name, count in alone.items() if count == max(alone.values())]
+        for key in best or [[*names]]:
+            yield shared, values_in(key, signature.facts)
 
 
 def _shared(signature: Signature) -> object:
     return strong(signature.facts) or signature.title or signature.sketch
 
 
-def _names(runs: Iterable[Sequence[bytes]]) -> frozenset[int] | None:
+def _say_the_same(a: Signature, b: Signature, counters: Names) -> bool:
+    return (a.sketch, a.title) == (b.sketch, b.title) and agree(a.facts, b.facts, counters, needs_all=True)
+
+
+def _names(runs: Iterable[Sequence[bytes]]) -> dict[int, int] | None:
     """Return the hashed names of the facts that tell the items apart that one run got; None if some have equal facts.
 
-    If all items of each run differ in one fact, it is enough: the one with the most values. Others may be states.
+    Each name has the number of its values if it is enough alone, else 0. Of such facts, one with the most values
+    counts. Others may be states.
     """
-    several = [facts for facts in runs if len(facts) > 1]
-    names = [telling(facts[0], facts) for facts in several]
-    if not all(names):
-        return None
-    found = frozenset[int]().union(*names)
-    values = {name: [{values_in([name], each) for each in facts} for facts in several] for name in found}
-    keys = {name: len(set().union(*each)) for name, each in values.items() if [*map(len, each)] == [*map(len, several)]}
-    return frozenset(name for name, count in keys.items() if count == max(keys.values())) or found
+    found, several = set[int](), [facts for facts in runs if len(facts) > 1]
+    for facts in several:
+        of_each_kind = {names_in(each): each for each in facts}.values()  # one item for each set of fields
+        if not (names := set[int]().union(*(telling(each, facts) for each in of_each_kind))):
+            return None
+        found |= names
+    return {name: _count(name, several) for name in found}
+
+
+def _count(name: int, runs: Iterable[Sequence[bytes]]) -> int:
+    """Return the number of values of a fact; 0 unless it differs in all items that have it, in each run."""
+    values = [[found for each in facts if (found := values_in([name], each))] for facts in runs]
+    is_enough = all(len({*each}) == len(each) for each in values) and any(len(each) > 1 for each in values)
+    return len(set().union(*values)) if is_enough else 0
 
 
 logger = logging.getLogger(__name__)

@@ -219,6 +219,17 @@ FAIR, FOUL = (
     {"/sky": [{"city": city, "sky": sky if city == "Bath" else "rain"} for city in CITIES[:3]]}
     for sky in ("sun", "rain")
 )
+SPECS = [{"label": "Weight", "value": "heavy"}, {"label": "Height", "value": "tall"}]
+OFFERED, SOLD = (
+    {
+        "/lamp": [
+            {"seller": "Ann", "condition": "new", "stock": "in"},
+            {"seller": "Bo", "condition": "used", "stock": stock},
+            *SPECS,
+        ]
+    }
+    for stock in ("in", "out")
+)
 FULL, CUT = ({"/list": [RED | {"price": price}, BLUE]} for price in (9.5, 8.5))
 
 
@@ -227,6 +238,7 @@ FULL, CUT = ({"/list": [RED | {"price": price}, BLUE]} for price in (9.5, 8.5))
     [
         ((PROMO, PLAIN_OFFER, PROMO, PLAIN_OFFER), (1, 1, 1, 1)),
         ((FAIR, FOUL, FAIR, FOUL), (3, 1, 1, 1)),  # items in one state
+        ((SOLD, OFFERED, SOLD, OFFERED), (4, 1, 1, 1)),  # items of two kinds
         ((FULL, CUT, {"/list": FULL["/list"][:1]}), (2, 1, 1)),  # the list shrinks to one item
     ],
 )
@@ -240,9 +252,10 @@ def test_an_item_that_only_was_not_listed_for_a_day_is_not_given_again(crawl, a)
         {"title": "Nurse", "city": city, "shift": shift}
         for city, shift in zip(CITIES, 2 * ("day", "night"), strict=True)
     ]
-    for rows_ in (QUOTES, ads, SIZES, shifts):
-        for listed, given in ((rows_, len(rows_)), (rows_[1:], 0), (rows_, 0)):
-            items = crawl("EventSpider", DROP, urls=fill(a, {f"/list{len(rows_[0])}{len(rows_)}": listed})).items
+    variants = [{"title": "Shirt", "size": size, "price": f"{n}.5"} for n, size in enumerate("SML")]
+    for rows_ in (QUOTES, ads, SIZES, shifts, [{"title": "Shirt", "brand": "Acme", "price": "1.5"}, *variants]):
+        for listed, given in ((rows_, len(rows_)), ([rows_[0], *rows_[2:]], 0), (rows_, 0)):
+            items = crawl("EventSpider", DROP, urls=fill(a, {f"/list/{'-'.join(rows_[0])}": listed})).items
             assert len(items) == given
 
 

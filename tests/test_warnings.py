@@ -94,11 +94,20 @@ def test_an_original_that_swallows_much_of_a_host(crawl, a):
 def test_a_field_that_alone_keeps_items_with_one_text_apart(crawl, a):
     items = [{"url": f"http://a.example/{n}", "text": LOGIN, "count": n} for n in range(30)]
     (warning,) = crawled(crawl, a, items, CONCURRENT_ITEMS=1)
-    assert re.match(r"1\d of 20 documents have the text of an earlier one, and only the field 'count' keeps", warning)
+    assert re.match(r"1\d of 20 documents repeat an earlier text, and only the field 'count' keeps", warning)
     first, second = re.findall(r"http://a\.example/\d+", warning)
     assert first != second
     assert "NEARDUP_IGNORE_FIELDS" in warning
     assert len(crawled(crawl, a, items, CONCURRENT_ITEMS=1, NEARDUP_IGNORE_FIELDS="count")) == 1  # of one original
+
+
+def test_a_field_that_alone_keeps_pages_apart_from_their_last_state(crawl, a):
+    for day, told in ((1, []), (2, ["count"]), (2, [])):
+        items = [
+            {"url": f"http://a.example/{n}", "text": f"{article(n)} {day} votes", "count": n + day} for n in range(30)
+        ]
+        warnings = crawled(crawl, a, items, NEARDUP_REVISIT="drop")
+        assert [name for warning in warnings for name in re.findall("only the field '(.*)' keeps", warning)] == told
 
 
 def test_what_is_counted_is_bounded(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

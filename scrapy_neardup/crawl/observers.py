@@ -133,7 +133,7 @@ class Observer:
             return ""
         field = next((name for name in document.fact_names if name_of(name) == fact), "a field")
         return (
-            f"{self._lone[fact]} of {self._documents} documents have the text of an earlier one, and only the field"
+            f"{self._lone[fact]} of {self._documents} documents repeat an earlier text, and only the field"
             f" {field!r} keeps them apart, such as {named(document.url, document.label)} and"
             f" {named(other.url, other.label)}. If this field says nothing of the item, name it in"
             " NEARDUP_IGNORE_FIELDS"

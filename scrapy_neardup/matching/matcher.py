@@ -445,8 +445,12 @@ class Matcher:
         return has_enough or listing(later.url or "") == listing(earlier.url or "")
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
-        """If only one fact keeps a document apart from an earlier one of its host with the same text, set `apart`."""
-        if _same_text(later, earlier) and later.home == earlier.home:
+        """If only one fact keeps a document apart from an earlier one that it repeats, set `apart`.
+
+        The earlier one must be of the same host, with the same text or, if changes matter, the same URL.
+        """
+        is_visit = not self.keeps_revisits and self.is_own(later.url, earlier)
+        if (is_visit or _same_text(later, earlier)) and later.home == earlier.home:
             names = differing(later.facts, earlier.facts)
             if len(names) == 1:
                 self.apart = earlier, min(names)
