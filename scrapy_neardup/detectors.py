@@ -26,8 +26,9 @@ def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]
     """Return the fingerprints of a detector as plain integers. Raise ValueError unless all have 64 bits, unsigned."""
     try:
         return tuple(array("Q", map(index, fingerprints)))
-    except (TypeError, OverflowError) as error:
-        raise ValueError(f"detector {name!r}: fingerprints must be unsigned 64-bit integers; {error}") from None
+    except (TypeError, OverflowError):
+        values = f"{fingerprints!r:.200}"
+        raise ValueError(f"detector {name!r}: fingerprints must be unsigned 64-bit integers, not {values}") from None
 
 
 @runtime_checkable

@@ -171,7 +171,10 @@ def test_a_folder_whose_last_line_somebody_edited_is_appended_to(tmp_path: Path)
     assert Reviews(config).differ(B, A)
 
 
-@pytest.mark.parametrize("broken", ['{"a": ', "[]", '{"a": "without b", "label": "dup"}'])
+NO_PAIRS = [f'{{"a": "{A}", "b": {b}, "label": "dup"}}' for b in ("null", f'"{A}"')]
+
+
+@pytest.mark.parametrize("broken", ['{"a": ', "[]", '{"a": "without b", "label": "dup"}', *NO_PAIRS])
 def test_a_broken_pair_is_named(tmp_path: Path, broken: str) -> None:
     config = judged(tmp_path, A, B)
     with open(tmp_path / "judged.reviewed" / "pairs.jsonl", "a") as pairs:

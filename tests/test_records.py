@@ -268,7 +268,8 @@ def test_rows_that_move_to_another_page_of_their_list_are_not_given_again(crawl,
     for lists, given in (((listed[1:3], listed[3:6], listed[6:]), 8), ((listed[:2], listed[2:5], listed[5:]), 1)):
         pages = dict(zip(("/list", "/list?page=2", "/list/page/3"), lists, strict=True))
         assert len(crawl("EventSpider", DROP, urls=fill(a, pages)).items) == given
-    assert len(crawl("EventSpider", DROP, urls=fill(a, {"/other": listed[:3]})).items) == 3
+    pages = {"/other": listed[:3], "/other?page=2": listed[:3]}  # in one run, nothing moves
+    assert len(crawl("EventSpider", DROP, urls=fill(a, pages)).items) == 6
 
 
 def test_items_of_a_list_are_not_given_again_once_a_field_is_known_as_a_counter(crawl, a):

@@ -208,6 +208,7 @@ def test_titles_that_name_what_is_in_the_text(names: tuple[str, str], named: str
         (("Boats", "Kites"), A, (), True, THIN),
         (("Boats", "Kites"), A, (), False, "copy"),
         (("Boats", "Kites"), B, (), True, THIN),
+        (("Boats - Alpha News", "Boats - Beta Daily"), B, (), True, "copy"),
         (("Boats", "Boats - Club"), B, (), True, "copy"),
         (("Boats", "BOATS"), A, (), True, "copy"),
         (("Boats", ""), A, (), True, "copy"),

@@ -80,7 +80,8 @@ def test_tracking_parameters_go(name: str) -> None:
     ("query", "expected"),
     [
         ("", ""), ("?page=2", ""), ("?PAGE=2", ""), ("/page/12/", ""), ("?cursor=aGk%3D", ""), ("?page_no=2", ""),
-        ("?offset=9", ""), ("?sort=up", "?sort=up"), ("?sort=up&page=2", "?sort=up"), ("?page=2&sort=up", "?sort=up"),
+        ("?offset=9", ""), ("?start=2", "?start=2"),
+        ("?sort=up", "?sort=up"), ("?sort=up&page=2", "?sort=up"), ("?page=2&sort=up", "?sort=up"),
         ("?a=b&page=2&sort=up", "?a=b&sort=up"), ("?page=about", "?page=about"), ("?id=2", "?id=2"), ("/2", "/2"),
         ("?homepage=2", "?homepage=2"), ("/page/2b", "/page/2b"),
     ],

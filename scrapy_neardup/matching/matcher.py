@@ -434,15 +434,17 @@ class Matcher:
     def _is_same_record(self, later: Signature, earlier: Signature, pair: Pair) -> bool:
         """Return whether two documents with equal text are the same record of one host.
 
-        Their facts must agree, and their titles if the later one has a title. On two pages of one list, that is enough.
-        Else they need a fact; without text, a strong one.
+        Their facts must agree, and their titles if the later one has a title. They need a fact; without text, a strong
+        one. They need none if the later one may have moved to another page of its list since an earlier run.
         """
         if not pair.is_of_one_host or not agree(later.facts, earlier.facts):
             return False
         if later.title and title_words(later.title) != title_words(earlier.title):
             return False
-        has_enough = bool(later.facts if later.sketch.tokens else strong(later.facts))
-        return has_enough or listing(later.url or "") == listing(earlier.url or "")
+        if later.facts if later.sketch.tokens else strong(later.facts):
+            return True
+        are_listed = later.label and earlier.label and not self._store.is_new(earlier)
+        return bool(are_listed) and listing(later.url or "") == listing(earlier.url or "")
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
         """If only one fact keeps a document apart from an earlier one that it repeats, set `apart`.

@@ -44,7 +44,9 @@ class Reviews:
 
     def _read(self, pairs: str) -> None:
         for row in Feeds([pairs]).rows():
-            ids = {canonical_url(str(row.field(side))): row.field(side) for side in "ab"}
+            ids = {canonical_url(str(row.field(side))): row.field(side) for side in "ab" if row.field(side)}
+            if len(ids) < 2:
+                raise FileError(f"{row.place}: allowed is a pair of two ids")
             if (label := row.field("label")) not in _LABELS:
                 raise FileError(f"{row.place}: label {label!r}; allowed are {', '.join(_LABELS)}")
             self._ids |= ids

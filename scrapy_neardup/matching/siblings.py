@@ -25,16 +25,7 @@ import numpy.typing as npt
 from ..document import Document
 from ..facts import Kind, Names, agree, are_strongly_equal, counting, differing, name_of, names_in
 from ..fingerprints.hashes import minima, places, shingle_hashes
-from ..fingerprints.record import (
-    BINS,
-    WIDTH,
-    Codes,
-    Overlap,
-    common_shingles,
-    missing_figures,
-    overlap,
-    resemblance,
-)
+from ..fingerprints.record import BINS, WIDTH, Codes, Overlap, common_shingles, missing_figures, overlap, resemblance
 from ..signature import Signature
 from ..text.tokens import (
     NAME,
@@ -182,9 +173,7 @@ class Pair:
 
     def _reasons(self) -> Iterator[str]:
         """Yield the reasons other than facts, such as different subjects or passages."""
-        titles = self._later.title, self._earlier.title
-        is_same = self._is_equal and (not all(titles) or self._has_same_title)
-        if self._page.document.thin and (self.differ_in_subject or (self.is_of_one_host and not is_same)):
+        if self._page.document.thin and not self._is_same_page:
             yield "the text is thin, and the titles or the texts differ"
         if self.differ_in_subject and self._lacks_subject():
             yield LACKS_SUBJECT
@@ -201,6 +190,15 @@ class Pair:
             if self._has_other_value:
                 yield "the texts seem to differ in a value: the words after a label, or a date"
             yield from self._passages_apart()
+
+    @property
+    def _is_same_page(self) -> bool:
+        """True unless the titles, or on one host the texts, tell apart two pages of which little is known."""
+        ours, theirs = self._later.title, self._earlier.title
+        if self.is_of_one_host:
+            return self._is_equal and (not (ours and theirs) or self._has_same_title)
+        shares_part = not set(title_parts(ours)).isdisjoint(title_parts(theirs))
+        return not self.differ_in_subject or (self._is_equal and shares_part)
 
     def _required_own(self) -> float:
         differ, is_one = self.differ_in_subject, self.is_of_one_host

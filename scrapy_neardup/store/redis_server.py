@@ -58,6 +58,7 @@ _ADVICE = {  # keys are parts of error messages of the server, most of which say
     "wrong kind of value": "a key is damaged, or somebody else's: `scrapy neardup stats --check` says which",
     "bad argument": "it is damaged: `scrapy neardup stats --check` says what to do",
     "read only replica": "it is a replica; name the master",
+    "max number of clients": "raise its `maxclients`",
 }
 logger = logging.getLogger(__name__)
 

@@ -227,7 +227,7 @@ class Store:
             self._note(visit)
 
     def _sample(self, signature: Signature) -> None:
-        """Make a new document a sample of its host, or leave it out by its content, so that no chance decides."""
+        """Make a new document a sample of its host if its record, hashed, is in the share of samples."""
         share = 1 << self._samples[signature.home] // SAMPLES
         if signature.home and not hash_bytes(signature.record) & share - 1:
             if len(self._samples) >= HOSTS:

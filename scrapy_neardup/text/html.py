@@ -197,7 +197,7 @@ class ExtractorError(Exception):
 def read_page(html: str, extractor: str | Extract = BUILTIN, root: etree._Element | None = None) -> PageText:
     """Return what `html_to_page` does, with the text that an extractor finds. Raise ExtractorError if that fails."""
     extract = extract_function(extractor)
-    return html_to_page(html, extract and _text_by(extract, html), root)
+    return html_to_page(html, None if extract is None else _text_by(extract, html), root)
 
 
 def is_heavy(extractor: str | Extract) -> bool:

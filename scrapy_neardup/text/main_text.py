@@ -136,7 +136,7 @@ _keys = cast("Callable[[etree._Element], list[str]]", etree._Element.keys)
 _string = partial(etree.tostring, method="text", encoding="unicode", with_tail=False)
 _pieces = cast(
     "Callable[[etree._Element], list[str | etree._Element]]",
-    etree.XPath("descendant::text() | descendant::br", smart_strings=False),
+    etree.XPath("descendant::node()[self::text() or self::br]", smart_strings=False),
 )
 
 

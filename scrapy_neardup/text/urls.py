@@ -31,7 +31,7 @@ _PLAIN = re.compile(
     rf"(\?(?!(?i:{_TRACKING.pattern})=)[\w.~-]+=[\w.~-]+)?",
     re.ASCII,
 )
-_NUMBER = r"(?:page|paged|pg|page_?(?:no|num|number)|offset|skip|start)=\d+|cursor=[^&]*"
+_NUMBER = r"(?:page|paged|pg|page_?(?:no|num|number)|offset)=\d+|cursor=[^&]*"
 # What names one page of a list.
 _PAGE = re.compile(rf"(?<=\?)(?:{_NUMBER})(?:&|$)|&(?:{_NUMBER})(?=&|$)|/page/\d+(?=[/?]|$)", re.I)
 # The fragment of an app that shows one page for each fragment, as in `#/a/1` and `#!x`. `#/` is its first page.
