@@ -337,8 +337,8 @@ def test_processes_that_build_at_once(place: Place, count: int) -> None:
     for process in processes:
         print(file=process.stdin)
     for process in processes:
-        process.communicate()
-        assert process.returncode == 0
+        said = process.communicate()
+        assert process.returncode == 0, said
     with place.opened(run=None) as store:
         numbers = sorted(int((each.url or "").rpartition("/")[2]) for each in store.signatures())
         assert numbers == [number for first in starts for number in range(first, first + 120)]
