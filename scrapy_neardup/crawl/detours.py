@@ -1,4 +1,4 @@
-"""Tickets of changed requests, and detours: requests that are sent instead of others. Pure.
+"""Tickets of changed requests, and detours: requests that are sent instead of others. No I/O.
 
 A *ticket* is the record of one changed request: plain values under one key of its meta, so that it survives a disk
 queue. A spider may copy meta into another request. So a ticket counts only for a request to the URL that it names, or

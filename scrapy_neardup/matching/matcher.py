@@ -183,7 +183,7 @@ class Matcher:
         self._store = store
         self._scope = _SCOPES[config.scope]
         self.apart: tuple[Signature, int] | None = None
-        """For the last judged document: an earlier one with its text, and the name (`name_of`) of the only fact that
+        """For the last judged document: an earlier one that it repeats, and the name (`name_of`) of the only fact that
         keeps the two apart."""
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
@@ -441,10 +441,9 @@ class Matcher:
             return False
         if later.title and title_words(later.title) != title_words(earlier.title):
             return False
-        if later.facts if later.sketch.tokens else strong(later.facts):
-            return True
-        are_listed = later.label and earlier.label and not self._store.is_new(earlier)
-        return bool(are_listed) and listing(later.url or "") == listing(earlier.url or "")
+        needed = later.facts if later.sketch.tokens else strong(later.facts)
+        are_listed = bool(later.label and earlier.label) and not self._store.is_new(earlier)
+        return bool(needed) or (are_listed and listing(later.url or "") == listing(earlier.url or ""))
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
         """If only one fact keeps a document apart from an earlier one that it repeats, set `apart`.

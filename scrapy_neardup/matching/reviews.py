@@ -44,7 +44,7 @@ class Reviews:
 
     def _read(self, pairs: str) -> None:
         for row in Feeds([pairs]).rows():
-            ids = {canonical_url(str(row.field(side))): row.field(side) for side in "ab" if row.field(side)}
+            ids = {canonical_url(str(id)): id for side in "ab" if (id := row.field(side))}
             if len(ids) < 2:
                 raise FileError(f"{row.place}: allowed is a pair of two ids")
             if (label := row.field("label")) not in _LABELS:
