@@ -12,6 +12,8 @@ from helpers import until
 from site_server import Gate, Page, article, put_articles
 from tiers import slow
 
+from scrapy_neardup import Deduplicator
+
 KILLS = int(os.environ.get("NEARDUP_TEST_KILLS", "4"))
 COUNT = 24
 
@@ -119,22 +121,6 @@ def pause(crawl, site, urls, settings):
     return crawl.finish(process)
 
 
-def test_a_paused_crawl_goes_on_as_the_same_run(crawl, a, b, tmp_path):
-    from scrapy_neardup import Deduplicator
-
-    urls = put_articles(a, 20) + put_articles(b, 20, "b")
-    settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
-    paused = pause(crawl, a, urls, settings)
-    run = (tmp_path / "job" / "neardup.run").read_text()
-    resumed = crawl("ListSpider", settings, urls=urls, start=True)
-    assert paused.count("unique") > 0
-    assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(20)}
-    assert len(paused.items) + len(resumed.items) == 20
-    assert not (tmp_path / "job" / "neardup.run").exists()
-    with Deduplicator.open(crawl.store) as dedup:
-        assert {dedup.store.run_of(s) for s in dedup.store.signatures()} == {run}
-
-
 CHANGES = [
     {"NEARDUP_STORE": "other.sqlite"},
     {"NEARDUP_DETECTORS": ["exact"]},
@@ -149,8 +135,6 @@ CHANGES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: "-".join(map(str, *change.items())))
 def test_a_paused_crawl_goes_on_with_other_settings(crawl, a, b, tmp_path, change):
-    from scrapy_neardup import Deduplicator
-
     urls = put_articles(a, 20) + put_articles(b, 20, "b")
     settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
     paused = pause(crawl, a, urls, settings)
@@ -164,10 +148,11 @@ def test_a_paused_crawl_goes_on_with_other_settings(crawl, a, b, tmp_path, chang
         assert {item["url"] for item in paused.items} <= {s.url for s in dedup.store.signatures()}
 
 
-def test_a_paused_crawl_that_can_not_go_on_so_says_it_and_goes_on_as_before(crawl, a, b, tmp_path):
+def test_a_paused_crawl_that_can_not_go_on_so_says_it_and_goes_on_as_the_same_run(crawl, a, b, tmp_path):
     urls = put_articles(a, 20) + put_articles(b, 20, "b")
     settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2}
     paused = pause(crawl, a, urls, settings)
+    run = (tmp_path / "job" / "neardup.run").read_text()
     other = {**settings, "NEARDUP_DETECTORS": [{"name": "imatch", "randomized": 3}]}
     refused = crawl.finish(crawl.start("ListSpider", other, urls=urls, start=True))
     assert (refused.code, refused.items) == (1, [])
@@ -175,8 +160,12 @@ def test_a_paused_crawl_that_can_not_go_on_so_says_it_and_goes_on_as_before(craw
     assert "'imatch' was made as" in refused.log
     assert "Traceback" not in refused.log + refused.errors
     resumed = crawl("ListSpider", settings, urls=urls, start=True)
+    assert paused.count("unique") > 0
     assert texts(paused.items) | texts(resumed.items) == {article(n) for n in range(20)}
     assert len(paused.items) + len(resumed.items) == 20
+    assert not (tmp_path / "job" / "neardup.run").exists()
+    with Deduplicator.open(crawl.store) as dedup:
+        assert {dedup.store.run_of(s) for s in dedup.store.signatures()} == {run}
 
 
 @pytest.mark.slow
