@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -119,6 +119,12 @@ def near(backend: Backend, simhash: int, distance: int) -> list[Key]:
     return keys_of(backend.find([Question(array("Q"), 0, simhash, distance)])[0].near)
 
 
+def written(backend: Backend, rows: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
+    """Write rows, delete others, and wait until both is done."""
+    backend.write(rows, deleted)
+    backend.flush(wait=True)
+
+
 def claim(backend: Backend, entry: Entry) -> Found:
     """Ask for all keys of a document, to hold it."""
     question = Question(entry.keys, NEWEST, entry.simhash, 3)
@@ -146,8 +152,7 @@ def test_the_newest_rows_of_a_key_are_found_oldest_first(place: Place) -> None:
 def test_rows_that_are_gone_crowd_no_others_out(place: Place) -> None:
     backend = place.begun()
     rows = [document(n, 7, simhash=9) for n in range(1, 61)]
-    backend.write(rows)
-    backend.flush(wait=True)
+    written(backend, rows)
     backend.write([], [Entry(each.key, each.record) for each in rows[10:]])  # what leads to them is not known
     assert find(backend, 7, 16) == of(*rows[:10])
     assert near(backend, 9, 0) == of(*rows[:10])
@@ -226,8 +231,7 @@ def test_keys_and_simhashes_at_their_limits_are_found(place: Place) -> None:
 def test_damaged_postings_are_told(place: Place, key: bytes, value: bytes) -> None:
     backend = place.begun()
     assert isinstance(backend, RedisBackend)
-    backend.write([document(1, simhash=0)._replace(keys=array("Q", [0]), simhash=0)])
-    backend.flush(wait=True)
+    written(backend, [document(1, simhash=0)._replace(keys=array("Q", [0]), simhash=0)])
     backend.execute(["call", "SET", backend.root.encode() + key + bytes(3), value])
     with pytest.raises(StoreError, match="stats --check"):
         backend.find([Question(array("Q", [0]), 1, 0, 3)])

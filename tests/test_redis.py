@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -82,70 +82,50 @@ def test_import_that_was_killed_goes_on(
 # Runs that others end, resume or forget at the same time
 
 
-def before_erasing(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Do something before the next rows of a run are erased."""
-    erase, acts = runs.erase, [act]
+@pytest.fixture
+def resumed(request: pytest.FixtureRequest, place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Store]]:
+    """Once the rows of the run `job` are about to be erased, another process resumes it, and commits `b`."""
+    erase, stores = runs.erase, list[Store]()
+    lapses = hasattr(request, "param")
 
-    def acting(store: Store, run: str, *, after: int = 0) -> None:
-        while acts:
-            acts.pop()()
+    def resuming(store: Store, run: str, *, after: int = 0) -> None:
+        monkeypatch.setattr(runs, "erase", erase)
+        if lapses:
+            place.let_lapse("job")
+        with place.opened(run=None) as looking:
+            assert looking.is_alive("job") != lapses
+        stores.append(place.open(run="job"))
+        commit(stores[0], signature("b"))
         erase(store, run, after=after)
 
-    patch.setattr(runs, "erase", acting)
+    monkeypatch.setattr(runs, "erase", resuming)
+    yield stores
+    stores[0].close()
 
 
-def test_run_can_not_be_resumed_while_another_forgets_what_it_left(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_can_not_be_resumed_while_another_forgets_what_it_left(place: Place, resumed: list[Store]) -> None:
     place.fill_and_die("a", run="job")
-    resumed: list[Store] = []
-
-    def resume() -> None:
-        with place.opened(run=None) as looking:
-            assert looking.is_alive("job")
-        resumed.append(place.open(run="job"))
-        commit(resumed[0], signature("b"))
-
-    before_erasing(monkeypatch, resume)
     with place.opened() as store:
         assert held(store) == ["b"]
         assert not store.is_alive("job")
     assert resumed[0].run == "job-1"
-    resumed[0].close()
 
 
-def test_run_can_not_be_resumed_while_it_is_forgotten(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_can_not_be_resumed_while_it_is_forgotten(place: Place, resumed: list[Store]) -> None:
     place.fill("a", run="job")
-    resumed: list[Store] = []
-
-    def resume() -> None:
-        resumed.append(place.open(run="job"))
-        commit(resumed[0], signature("b"))
-
     with place.opened() as store:
-        before_erasing(monkeypatch, resume)
         assert store.forget(Selection(run="job")) == (1, 1)
         assert (resumed[0].run, held(resumed[0])) == ("job-1", ["b"])
         assert [run.closed is not None for run in store.runs() if run.forgotten] == [True]
         assert not store.is_alive("job")
-    resumed[0].close()
 
 
-def test_run_that_is_resumed_all_the_same_is_not_forgotten(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("resumed", ["after its lease"], indirect=True)
+def test_run_that_is_resumed_all_the_same_is_not_forgotten(place: Place, resumed: list[Store]) -> None:
     place.fill("a", run="job")
-    resumed: list[Store] = []
-
-    def resume() -> None:
-        place.let_lapse("job")
-        resumed.append(place.open(run="job"))
-        commit(resumed[0], signature("b"))
-
-    with place.opened() as store:
-        before_erasing(monkeypatch, resume)
-        with pytest.raises(StoreError, match="its lease of 10 seconds expired"):
-            store.forget(Selection(run="job"))
+    with place.opened() as store, pytest.raises(StoreError, match="its lease of 10 seconds expired"):
+        store.forget(Selection(run="job"))
     assert resumed[0].run == "job"
-    resumed[0].close()
     assert "b" in place.held()
     assert place.is_whole()
 

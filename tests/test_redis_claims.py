@@ -6,6 +6,7 @@ import multiprocessing
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 from helpers import edited, settle, signature, text, until
@@ -65,20 +66,14 @@ def test_wait_that_runs_out_keeps_the_twin_and_its_url_is_fetched_again(
         assert later.claim(Document("http://b.example/1", text(1))).verdict.status == status
 
 
-def test_twin_takes_the_place_of_one_whose_process_died(place: Place) -> None:
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_twin_takes_the_place_of_one_whose_process_died(place: Place, is_resumed: bool) -> None:
     one = place.dedup()
     one.claim(Document("http://a.example/1", text(1)))
     place.die(one.store)
-    with place.dedup() as other:
-        assert other.claim(Document("http://b.example/1", text(1))).verdict.status == "unique"
-
-
-def test_what_a_run_held_when_it_died_is_not_held_when_it_is_resumed(place: Place) -> None:
-    one = place.dedup()
-    one.claim(Document("http://a.example/1", text(1)))
-    place.die(one.store)
-    with place.opened(run=one.store.run), place.dedup() as other:
-        assert not other.try_claim(Document("http://b.example/1", text(1))).is_early
+    with place.opened(run=one.store.run) if is_resumed else nullcontext(), place.dedup() as other:
+        twin = other.try_claim(Document("http://b.example/1", text(1)))
+        assert (twin.verdict.status, twin.is_early) == ("unique", False)
 
 
 def test_detector_with_an_index_of_its_own_does_not_find_the_document_itself(place: Place) -> None:
