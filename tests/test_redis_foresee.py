@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from contextlib import closing
 from itertools import count
 
@@ -11,43 +10,12 @@ from helpers import detectors, edited, names, signature, text
 from redis_faults import document, held, keep_all, let_lapse, pending, reached, urls
 from redis_server import Server
 from store_kinds import Place, commit
-from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.store import Store, open_store
 from scrapy_neardup.store import store as store_module
 
 on_server = pytest.mark.parametrize("place", ["server"], indirect=True)
-
-
-def random_texts(seed: int) -> list[str]:
-    """Return texts of which many repeat others, exactly or nearly, some of them only in part."""
-    source = random.Random(seed)
-    texts = []
-    for _ in range(60):
-        number = source.randrange(25)
-        words = edited(text(number), source.choice([0, 7, 30, 50])).split()
-        half = len(words) // 2
-        texts.append(
-            " ".join(words[:half] + text(source.randrange(25)).split()[half:] if source.random() < 0.3 else words)
-        )
-    return texts
-
-
-def decided(place: Place, name: str, documents: list[Document], batch: int) -> list[object]:
-    """Decide on documents, a batch foreseen at a time; return the verdicts and the documents held at the end."""
-    with Deduplicator.open(place.address, namespace=name) as dedup:
-        found: list[object] = []
-        for start in range(0, len(documents), batch):
-            some = documents[start : start + batch]
-            if batch > 1:
-                dedup.foresee(some)
-            for each in some:
-                claim = dedup.claim(each)
-                claim.withdraw() if "drop" in (each.url or "") else claim.commit()
-                found.append((claim.verdict.status, claim.verdict.duplicate_of))
-        dedup.flush()
-        return [*found, *sorted(each.url or "" for each in dedup.store.signatures()), len(dedup)]
 
 
 @on_server
@@ -61,18 +29,6 @@ def test_the_state_of_a_url_is_read_anew_after_it_was_written(place: Place) -> N
             link = dedup.store.resolve("http://a.example/1")
             assert link is not None
             assert link.signature is claim.signature
-
-
-@on_server
-@pytest.mark.parametrize("seed", [0, *slow(*range(1, 6))])
-def test_what_is_foreseen_is_decided_as_one_after_another(place: Place, seed: int) -> None:
-    source = random.Random(seed)
-    urls = [f"http://{source.choice('ab')}.example/{source.choice(['', 'drop'])}{n // 2}" for n in range(60)]
-    documents = [Document(*each) for each in zip(urls, random_texts(seed), strict=True)]
-    expected = decided(place, "", documents, 1)
-    assert len({*expected[:60]}) >= 5
-    for batch in (2, 7, 60):
-        assert decided(place, str(batch), documents, batch) == expected
 
 
 @on_server
