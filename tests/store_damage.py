@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from itertools import cycle
 from pathlib import Path
 
 from helpers import asking, detectors, link, signature, text
@@ -98,6 +99,18 @@ def flip(folder: Path, rng: random.Random) -> None:
     file.write_bytes(data)
 
 
+def flip_head(folder: Path, rng: random.Random) -> None:
+    """Flip a bit in the next byte of the head of the file of rows, which says how all others are to be read."""
+    file = folder / "store.sqlite"
+    data = bytearray(file.read_bytes())
+    data[next(PLACES)] ^= 1 << rng.randrange(8)
+    file.write_bytes(data)
+
+
+HEAD = 100  # bytes
+PLACES = cycle(range(HEAD))
+
+
 def cut(folder: Path, rng: random.Random) -> None:
     file, data = _chosen(folder, rng)
     size = rng.randrange(len(data))
@@ -150,7 +163,7 @@ def _chosen(folder: Path, rng: random.Random) -> tuple[Path, bytearray]:
 
 
 DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
-    each.__name__: each for each in (flip, cut, blank, swap_rows, change_row, exchange, remove)
+    each.__name__: each for each in (flip, flip_head, cut, blank, swap_rows, change_row, exchange, remove)
 }
 
 # What became of it
@@ -165,7 +178,10 @@ def judge(path: Path, right: list[str]) -> str:
         return _judge_refused(path, error, before)
     if contents(path.parent) != before:
         return "changed by who only looks"
-    claim(path)
+    try:
+        claim(path)
+    except StoreError as error:  # as where the file says that it is not to be written
+        return _judge_refused(path, error, before)
     return "fine" if found == right else "tells something else"
 
 

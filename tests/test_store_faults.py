@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import random
 import sqlite3
@@ -44,20 +43,6 @@ def commit(dedup: Deduplicator, *numbers: int) -> None:
 def fill(path: str, *numbers: int) -> None:
     with opened(path) as dedup:
         commit(dedup, *numbers)
-
-
-def held(path: str, **settings: object) -> list[str]:
-    """Return all that a store holds, in words."""
-    with opened(path, **settings) as dedup:
-        return sorted(described(dedup))
-
-
-def described(dedup: Deduplicator) -> list[str]:
-    told = []
-    for each in dedup.store.signatures():
-        links = [(link.url, link.is_copy, link.seen) for link in dedup.store.visits(each)]
-        told.append(repr((each.url, each.record, each.first_seen, links)))
-    return told
 
 
 def urls(path: str, **settings: object) -> set[str]:
@@ -211,27 +196,6 @@ def test_what_a_run_that_died_left_on_a_read_only_file_system_is_named(read_only
     assert "create files in its directory" in refused(read_only_disk.parent, "stats", "--store", path)
 
 
-SURVEY = """
-import json, sys
-from test_store_faults import *
-print(json.dumps(survey(Path(sys.argv[1]), json.load(open(sys.argv[2])))))
-"""
-
-
-def survey(path: Path, damages: list[tuple[str, int]]) -> dict[str, str]:
-    """Return what is wrong with each damage: the name of a file, and the bit to flip in it."""
-    files = {file.name: file.read_bytes() for file in path.parent.iterdir()}
-    whole = held(str(path))
-    found = {}
-    for name, bit in damages:
-        for file in path.parent.iterdir():
-            file.unlink()
-        for other, content in files.items():
-            (path.parent / other).write_bytes(damaged(content, bit) if other == name else content)
-        found[f"{name}, bit {bit}"] = judged(str(path), whole)
-    return {damage: wrong for damage, wrong in found.items() if wrong}
-
-
 # Damaged
 
 
@@ -239,28 +203,6 @@ def damaged(content: bytes, bit: int) -> bytes:
     data = bytearray(content)
     data[bit // 8] ^= 1 << bit % 8
     return bytes(data)
-
-
-def judged(path: str, whole: list[str]) -> str:
-    """Return the fault: a store must be refused and left as it is, or hold all that it held."""
-    before = contents(path)
-    try:
-        return "" if held(path) == whole else "holds something else"
-    except StoreError as error:
-        clear = path in str(error) and "\n" not in str(error)
-        return "" if clear and contents(path) == before else f"changed, or not clear: {error}"
-    except Exception as error:
-        return repr(error)
-
-
-@pytest.fixture
-def stored(path: str) -> list[Path]:
-    """Return the files of a store with runs that closed, and one that died and was forgotten."""
-    fill(path, *range(20))
-    assert python(DIE, path).returncode == -9
-    fill(path, *range(30, 50))
-    assert urls(path) == expected(*range(20), *range(30, 50))
-    return sorted(Path(path).parent.iterdir())
 
 
 DIE = """
@@ -271,20 +213,6 @@ commit(dedup, *range(20, 30))
 dedup.flush()
 os.kill(os.getpid(), 9)
 """
-
-
-@pytest.mark.slow
-def test_store_with_a_flipped_bit_is_refused_or_whole(path: str, stored: list[Path]) -> None:
-    damages: list[tuple[str, int]] = []
-    for file in stored:
-        # The places that say how the rest is to be read are few, and are all tried.
-        bits = [*range(800), *random.Random(2).sample(range(8 * file.stat().st_size), 300)]
-        damages += [(file.name, bit) for bit in bits]
-    asked = Path(path).parent.parent / "damages.json"
-    asked.write_text(json.dumps(damages))
-    made = python(SURVEY, path, str(asked))
-    assert made.returncode == 0, made.stderr
-    assert json.loads(made.stdout) == {}
 
 
 @pytest.mark.parametrize("times", [5, *slow(50)])

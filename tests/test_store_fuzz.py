@@ -22,7 +22,7 @@ import store_damage
 from helpers import python
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from store_damage import DAMAGES, Bomb
+from store_damage import DAMAGES, HEAD, Bomb
 from tiers import slow
 
 from scrapy_neardup.signature import Signature
@@ -51,7 +51,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("kind", "examples"),
-    [*((kind, 3) for kind in ("flip", "change_row")), *slow(*((kind, EXAMPLES) for kind in DAMAGES))],
+    [
+        *((kind, 3) for kind in ("flip", "change_row")),
+        *slow(*((kind, 2 * HEAD if kind == "flip_head" else EXAMPLES) for kind in DAMAGES)),
+    ],
 )
 def test_damaged_store_is_refused_or_right(whole: Path, tmp_path: Path, kind: str, examples: int) -> None:
     folder = shutil.copytree(whole, tmp_path / "store")
