@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from helpers import asking, link, python, settle, signature, talk, until
+from helpers import asking, link, python, settle, signature, until
 from store_kinds import URL, Place, commit, fill_numbered, numbered, on_disk, put
 from tiers import slow
 
@@ -32,17 +32,6 @@ from scrapy_neardup.store import stored_index
 from store_kinds import *
 row_index.TAIL = stored_index.LEAST = {TAIL}
 place, first, count = Place(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-"""
-FILL = f"""{PROCESS}
-print("ready", flush=True)
-sys.stdin.readline()
-with place.opened() as store:
-    for number in range(first, first + count):
-        put(store, numbered(number))
-        if number % 10 == 0:
-            store.flush()
-            while store.refresh():
-                pass
 """
 DIE = f"""{PROCESS}
 left = int(sys.argv[4])
@@ -325,28 +314,7 @@ def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
     assert not file.exists()
 
 
-# Several processes, and kills
-
-
-@pytest.mark.parametrize("count", [2, *slow(4)])
-def test_processes_that_build_at_once(place: Place, count: int) -> None:
-    starts = [1000 * n for n in range(count)]
-    processes = [talk(FILL, place.address, str(first), "120") for first in starts]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        print(file=process.stdin)
-    for process in processes:
-        said = process.communicate()
-        assert process.returncode == 0, said
-    with place.opened(run=None) as store:
-        numbers = sorted(int((each.url or "").rpartition("/")[2]) for each in store.signatures())
-        assert numbers == [number for first in starts for number in range(first, first + 120)]
-        for number in numbers:
-            assert [each.url for _, each in store.find(asking({"exact": (number + 1000,)}))] == [f"{URL}{number}"]
-    compact(place.address)
-    assert len(names(place)) == 1
-    assert verify(place.address).findings == []
+# While others write, and kills
 
 
 def put_all(store: Store, numbers: range) -> None:
