@@ -139,15 +139,6 @@ def test_what_the_user_wants_to_see_dead_stays_dead(crawl, a, settings, args, pa
     assert result.count("dead_links/redirected") == 0
 
 
-def test_what_was_noted_of_a_rescue_is_not_of_requests_that_get_its_meta(crawl, a, b):
-    original, copy = live(a), f"{b.url}/copy.html"
-    a.pages["/1.html"] = Page(html(article(1), links=("/gone-1.html", "/gone-2.html")))
-    crawl.hold(original, copy)
-    result = crawl("MetaSpider", FETCH, urls=[copy])
-    assert [result.count(f"dead_links/{name}") for name in ("redirected", "rescued")] == [1, 1]
-    assert len(result.items) == 1
-
-
 def test_what_was_noted_of_a_rescue_is_not_of_other_requests_if_the_mirror_redirected(crawl, a, b):
     copies = [live(a), live(b, "/copy.html")]
     crawl.hold(*copies)

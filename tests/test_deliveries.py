@@ -21,47 +21,22 @@ OWN, COPY = "http://a.example/1", "http://b.example/1"
 class Day:
     """A store that holds a document, and its deliveries in a run that began at START."""
 
-    def __init__(self, url: str | None = OWN) -> None:
+    def __init__(self) -> None:
         self.store = open_store(None, [])
-        self.held = built(url, {"exact": (1,)}, signature("").sketch, first_seen=1000.0)
+        self.held = built(OWN, {"exact": (1,)}, signature("").sketch, first_seen=1000.0)
         self.store.add(self.held)
         self.deliveries = Deliveries(self.store, START)
 
-    def gives(self, url: str, seen: float, *, is_copy: bool = False, held: Signature | None = None) -> None:
-        self.store.record(link(url, held or self.held, seen=seen, is_copy=is_copy))
-
-
-def test_the_own_url_of_a_document_tells() -> None:
-    day = Day()
-    assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (False, 0)
-    for seen in (BEFORE, START):
-        day.gives(OWN, seen)
-        assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (seen == START, seen)
-
-
-def test_a_copy_tells_where_it_was_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    day = Day()
-    monkeypatch.setattr(time, "time", lambda: LATER)
-    day.gives(OWN, BEFORE)
-    day.gives(COPY, LATER, is_copy=True)
-    assert not day.deliveries.is_delivered(day.held)
-    day.deliveries.record(day.held)
-    assert (day.deliveries.is_delivered(day.held), day.deliveries.last(day.held)) == (True, LATER)
-
-
-def test_an_own_url_that_gave_something_else_tells_nothing() -> None:
-    day = Day()
-    day.store.add(other := signature("2", exact=2, url="http://a.example/2"))
-    day.gives(OWN, LATER, held=other)
-    assert not day.deliveries.is_delivered(day.held)
-    assert not day.deliveries.is_delivered(other)
+    def gives(self, held: Signature, seen: float, *, is_copy: bool = False) -> None:
+        """Have the document's own URL return a document."""
+        self.store.record(link(OWN, held, seen=seen, is_copy=is_copy))
 
 
 def test_what_came_in_this_run_was_given_whatever_its_url_gives_now() -> None:
     for first_seen, given in ((LATER, True), (BEFORE, False)):
         day = Day()
         day.held.first_seen = first_seen
-        day.gives(OWN, LATER, held=signature("2", exact=2))
+        day.gives(signature("2", exact=2), LATER)
         assert day.deliveries.is_delivered(day.held) == given
 
 
@@ -70,7 +45,7 @@ def test_what_came_in_this_run_was_given_whatever_its_url_gives_now() -> None:
 )
 def test_what_a_link_told_is_kept_before_it_is_replaced(seen: float, is_copy: bool, kept: bool) -> None:
     day = Day()
-    day.gives(OWN, seen, is_copy=is_copy)
+    day.gives(day.held, seen, is_copy=is_copy)
     day.deliveries.remember([OWN], signature("2"))
     day.store.record(link(OWN, None, seen=LATER))
     assert day.deliveries.is_delivered(day.held) == kept

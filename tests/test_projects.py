@@ -166,15 +166,6 @@ def test_a_crawl_without_a_place_for_its_store_stops_at_its_start(egg: Project, 
     assert (a.asked(), b.asked()) == ([], [])
 
 
-def test_a_crawl_with_a_job_has_its_store_there(egg: Project, b: Site) -> None:
-    job = ("-s", "JOBDIR=jobs/1")
-    assert egg.crawl(*job).returncode == 0
-    assert egg.items() == [egg.original]
-    assert (egg.folder / "jobs/1/neardup.sqlite").exists()
-    assert egg.crawl(*job).returncode == 0
-    assert b.asked() == ["/0.html"]  # in the first run
-
-
 def test_a_crawl_with_a_store_of_its_own_needs_no_project(egg: Project) -> None:
     assert egg.crawl("-s", "NEARDUP_STORE=held.sqlite").returncode == 0
     assert egg.items() == [egg.original]
@@ -190,12 +181,16 @@ def test_commands_without_a_place_for_the_store_say_so(egg: Project, verb: str) 
     assert list(egg.contents()) == ["rows.jsonl"]
 
 
-def test_commands_find_the_store_of_the_job(egg: Project) -> None:
+def test_a_crawl_with_a_job_has_its_store_there_and_commands_find_it(egg: Project, b: Site) -> None:
     with (egg.folder / "shop" / "settings.py").open("a") as file:
         file.write('JOBDIR = "jobs/1"\n')
     assert "does not exist" in egg.call("neardup", "stats").stderr
     assert egg.contents() == {}
     assert egg.crawl().returncode == 0
+    assert egg.items() == [egg.original]
+    assert (egg.folder / "jobs/1/neardup.sqlite").exists()
+    assert egg.crawl().returncode == 0
+    assert b.asked() == ["/0.html"]  # in the first run
     assert json.loads(egg.call("neardup", "stats", "--json").stdout)["documents"] == 1
 
 

@@ -81,20 +81,16 @@ def answer(writer: Writer, statement: str) -> Any:
     return writer._dict.conn.select_one(statement)[0]
 
 
-def test_a_commit_that_fails_writes_nothing(path: str, writer: Writer) -> None:
-    script(path, FAILING_COMMIT)
-    writer._do("PRAGMA foreign_keys=ON")
-    with pytest.raises(StoreError, match="FOREIGN KEY"):
-        write(writer, "good", "bad")
-    assert held(path) == set()
-    write(writer, "other")
-    assert held(path) == {"other"}
-
-
-def test_a_statement_that_fails_undoes_the_others(path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("failing", "said"), [(FAILING_COMMIT, "FOREIGN KEY"), (FAILING_STATEMENT, "refused")], ids=["commit", "statement"]
+)
+def test_a_commit_or_one_statement_that_fails_undoes_all(
+    path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch, failing: str, said: str
+) -> None:
     monkeypatch.setattr(module, "WRITTEN", 1)
-    script(path, FAILING_STATEMENT)
-    with pytest.raises(StoreError, match="refused"):
+    script(path, failing)
+    writer._do("PRAGMA foreign_keys=ON")
+    with pytest.raises(StoreError, match=said):
         write(writer, "good", "bad", "third")
     assert held(path) == set()
     write(writer, "other")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from helpers import python, text, until
+from site_server import Page, article, html
 from tiers import slow
 
 from scrapy_neardup.crawl.workers import Workers
@@ -172,8 +173,6 @@ def test_a_detector_that_can_not_be_sent_is_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("reactor", ["asyncioreactor.AsyncioSelectorReactor", "selectreactor.SelectReactor"])
 def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) -> None:
-    from site_server import Page, article, html
-
     a.pages["/0.html"], b.pages["/0.html"] = (Page(html(article(0), name)) for name in "ab")
     settings = {"NEARDUP_DETECTORS": ["spiders.NotHere"], "TWISTED_REACTOR": f"twisted.internet.{reactor}"}
     result = crawl("OneAfterAnother", settings, urls=[f"{site.url}/0.html" for site in (a, b)])
@@ -187,8 +186,6 @@ def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) 
 def test_the_crawl_goes_on_meanwhile_but_takes_in_no_more_than_it_has_room_for(
     crawl: Any, a: Any, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    from site_server import Page, article, html
-
     padding = f"<!-- {'x' * 100_000} -->"
     for number in range(35):
         a.pages[f"/{number}.html"] = Page(html(article(number)) + padding)
