@@ -122,15 +122,6 @@ def test_what_a_forgotten_document_replaced_does_not_come_back(place: Place) -> 
         assert held(store) == ["older"]
 
 
-def test_documents_of_a_run_that_dies_are_let_go_of_by_the_others(place: Place) -> None:
-    with place.opened() as store:
-        commit(store, signature("mine"))
-        place.fill_and_die("lost")
-        wait_for(store, "lost", "mine")
-        place.fill()  # a next run notices
-        wait_for(store, "mine")
-
-
 # Runs that live
 
 
