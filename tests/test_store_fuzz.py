@@ -22,15 +22,16 @@ import store_damage
 from helpers import python
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from store_damage import DAMAGES, HEAD, Bomb
+from store_damage import COUNTS, DAMAGES, HEAD, Bomb
 from tiers import slow
 
 from scrapy_neardup.signature import Signature
-from scrapy_neardup.store import StoreError, open_store, stored_index
+from scrapy_neardup.store import StoreError, database, open_store, stored_index
 from scrapy_neardup.store.records import MADE, HostNews, Key, dump, kind_of, load, merged, visit_key
 from scrapy_neardup.store.stored_index import read_level
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
+PAGE = 16_384
 SOME_OR_ALL = [3, *slow(EXAMPLES)]
 SURVEY = """
 import sys
@@ -180,7 +181,7 @@ def test_pickles_in_an_index_are_never_executed(whole: Path, tmp_path: Path, tab
     assert not (tmp_path / "executed").exists()
 
 
-# Parts of which only the head is read when they are opened
+# Large files, of which only the head is read when they are opened
 
 
 def damaged_columns(table: bytes, seed: int) -> bytes:
@@ -190,26 +191,46 @@ def damaged_columns(table: bytes, seed: int) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("examples", SOME_OR_ALL)
+def damaged_page(rows: bytes, seed: int) -> bytes:
+    at = PAGE * (1 + seed % (len(rows) // PAGE - 1))
+    return rows[:at] + b"\xa5" * PAGE + rows[at + PAGE :]
+
+
+@pytest.mark.parametrize(
+    ("files", "damage", "examples"),
+    [("*.idx", damaged_columns, 3), *slow(("*.idx", damaged_columns, EXAMPLES), ("*.sqlite", damaged_page, EXAMPLES))],
+)
 def test_damage_that_is_met_in_mid_run_is_told(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
+    whole: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: str,
+    damage: Callable[[bytes, int], bytes],
+    examples: int,
 ) -> None:
     monkeypatch.setattr(stored_index, "CHECKED", 0)
+    monkeypatch.setattr(database, "SMALL", 0)
     folder = shutil.copytree(whole, tmp_path / "store")
-    file = max(folder.rglob("*.idx"), key=lambda each: each.stat().st_size)
+    file = max(folder.rglob(files), key=lambda each: each.stat().st_size)
     intact = file.read_bytes()
+    outcomes = list[str]()
     for seed in range(examples):
-        file.write_bytes(damaged_columns(intact, seed))
+        file.write_bytes(damage(intact, seed))
         before = store_damage.contents(folder)
-        assert what_went_wrong(folder) in ("", "told")
+        outcomes.append(what_went_wrong(folder))
         assert store_damage.contents(folder) == before
+    assert {*outcomes} <= {"", "refused", "met"}
+    assert files == "*.idx" or "met" in outcomes
 
 
 def what_went_wrong(folder: Path) -> str:
-    """Ask a store for all that it holds; return what came of it, "" for answers."""
+    """Ask a store for all that it holds; return when it said that it is damaged, "" for answers."""
+    told = "refused"
     try:
         with closing(open_store(str(folder / "store.sqlite"), store_damage.detectors(), run=None)) as store:
+            told = "met"
             store_damage.asked(store)
+            assert len({each.url for each in store.signatures()}) == sum(COUNTS) - len(COUNTS)
     except StoreError as error:
-        return "told" if "store.sqlite" in str(error) and "\n" not in str(error) else str(error)
+        return told if "store.sqlite" in str(error) and "\n" not in str(error) else str(error)
     return ""
