@@ -132,8 +132,7 @@ def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl
     crawl.store = str(small_disk.path / "store.sqlite")
     urls = put_articles(a, COUNT)
     settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.FullDisk": 600}}
-    soon = {"scrapy_neardup.store.database.PATIENCE": 0.1}
-    result = crawl(settings=settings, urls=urls, alone=True, patch=soon)
+    result = crawl(settings=settings, urls=urls, alone=True)
     assert len(result.items) == COUNT
     assert result.count("store/errors") > 0
     assert re.findall(f"Items pass|{BACK}", result.log) == ["Items pass", BACK] * 2
