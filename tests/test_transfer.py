@@ -144,19 +144,6 @@ def test_what_was_cut_off_goes_on(source: Place, copy: Place) -> None:
     assert copy.sorted_rows() == source.sorted_rows()
 
 
-def test_a_store_keeps_what_it_has(source: Place, copy: Place) -> None:
-    fill_numbered(source, 0, 5)
-    with copy.opened() as store:
-        put(store, own := signature("own", exact=5), f"{URL}0")
-        store.record(link("http://m.example/1", own, is_copy=True, seen=5000.0))
-    copy.load(source.exported())
-    with copy.opened(run=None) as store:
-        assert len(store) == 6
-        newer, older = store.resolve("http://m.example/1"), store.resolve("http://m.example/2")
-        assert names(filter(None, (newer and newer.signature, older and older.signature))) == ["own", "2"]
-        assert store.describe()["urls"] == len(list(store.urls.all())) == 11
-
-
 def test_what_was_forgotten_with_its_run_stays_forgotten(place: Place) -> None:
     first = fill_numbered(place, 0, 5)
     fill_numbered(place, 5, 5)
