@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,11 @@ from scrapy_neardup import Claim, Deduplicator, Document, Verdict
 HOSTS = ("one.example", "two.example", "three.example")
 
 
-def life(seed: int, count: int) -> list[Document]:
+def life(seed: int, size: int) -> list[Document]:
     """Return documents with texts of any length, edits, aliases, loose URLs, titles and facts, from few URLs."""
     source = random.Random(seed)
-    texts = [text(seed * 1000 + number, source.choice((5, 15, 40, 120, 300))) for number in range(count // 4)]
-    return [_document(source, source.choice(texts)) for _ in range(count)]
+    texts = [text(seed * 1000 + number, source.choice((5, 15, 40, 120, 300))) for number in range(size // 4)]
+    return [_document(source, source.choice(texts)) for _ in range(size)]
 
 
 def _document(source: random.Random, content: str) -> Document:
@@ -71,20 +73,14 @@ Open = Callable[[], Deduplicator]
 @pytest.fixture(params=["file", *slow("memory", "server")])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Return a function that opens a new store of one kind."""
-    stores: list[Deduplicator] = []
-
-    def open_next() -> Deduplicator:
-        name = f"{request.node.name}-{len(stores)}"
-        where = {"memory": {}, "file": {"store": tmp_path / f"{len(stores)}.sqlite"}}
-        stores.append(
-            Deduplicator.open(server().address, namespace=name) if request.param == "server"
-            else Deduplicator.open(**where[request.param])  # type: ignore[arg-type]
-        )  # fmt: skip
-        return stores[-1]
-
-    yield open_next
-    for store in stores:
-        store.close()
+    names = (f"{request.node.name}-{number}" for number in count())
+    kinds: dict[str, Callable[[str], Deduplicator]] = {
+        "memory": lambda name: Deduplicator.open(),
+        "file": lambda name: Deduplicator.open(tmp_path / f"{name}.sqlite"),
+        "server": lambda name: Deduplicator.open(server().address, namespace=name),
+    }
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(kinds[request.param](next(names)))
 
 
 @pytest.mark.parametrize("seed", [1, *slow(*range(2, 13))])
