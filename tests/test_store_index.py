@@ -291,19 +291,6 @@ def test_older_copy_of_a_store_goes_with_what_it_knew(filled: Place, tmp_path: P
     assert verify(filled.address).findings == []
 
 
-def test_index_of_an_older_copy_is_not_taken_for_the_newer_one(filled: Place) -> None:
-    older = {name: data for name, data in content(filled).items() if name.endswith(".idx")}
-    fill_numbered(filled, 200, 40)
-    compact(filled.address)
-    for name in names(filled):
-        Path(next(iter(older))).with_name(name).unlink()
-    for name, data in older.items():
-        Path(name).write_bytes(data)
-    assert held(filled) == [*HELD, *range(200, 240)]
-    assert held(filled, run="") == [*HELD, *range(200, 240)]
-    assert verify(filled.address).findings == []
-
-
 def test_files_that_belong_to_nobody_are_harmless(filled: Place) -> None:
     file = file_of(filled).with_name("half.idx.part")
     file.write_bytes(b"half")
