@@ -73,19 +73,9 @@ def test_names_within_names_that_would_cost_the_content() -> None:
     assert page_of(wrapped + other).text == f"{ENGLISH}\n{ENGLISH}"
 
 
-def test_a_name_on_every_paragraph_is_not_believed() -> None:
-    parts = "".join(f'<div class="widget"><p>{n} {CHINESE}</p></div>' for n in range(30))
-    assert page_of(parts).text == "\n".join(f"{n} {CHINESE}" for n in range(30))
-
-
 def test_thousands_of_links_in_a_header_are_read_in_no_time() -> None:
     links = "<a>x</a>" * 30_000
     assert page_of(f"<div class='header'>{links}</div><p>{ENGLISH}</p>").text == ENGLISH
-
-
-def test_an_id_that_was_made_of_a_heading_is_no_name() -> None:
-    section = f'<div id="the-header-of-a-log-book"><h2>The header of a log book</h2><p>{ENGLISH}</p></div>'
-    assert page_of(f"<div><p>{CHINESE}</p><p>{ENGLISH}</p>{section}</div>").text.count(ENGLISH) == 2
 
 
 @SCRIPTS

@@ -45,11 +45,6 @@ def found(text: str) -> tuple[int, float]:
     return len(terms), len(terms) / max(1, len(distinct))
 
 
-@pytest.mark.parametrize(("count", "expected"), [(10_000, 0), (1_000, 0.25), (100, 0.5), (10, 0.75), (1, 1)])
-def test_normalized_idf_by_hand(count: int, expected: float) -> None:
-    assert normalized_idf(count, 10_000) == expected
-
-
 @pytest.mark.parametrize(("count", "documents"), [(0, 10), (-1, 10), (11, 10), (1, 1), (1, 0)])
 def test_normalized_idf_refuses_impossible_counts(count: int, documents: int) -> None:
     with pytest.raises(ValueError, match=f"{count} of {documents} documents"):

@@ -203,10 +203,6 @@ def test_an_article_keeps_out_what_is_much_longer(opening: str, lines: int, coun
     assert lines_of(f"<div><h1>Ropes</h1>{blocks(article)}</div>{other}{later}") == ["Ropes", *article]
 
 
-def test_cookies_as_a_subject_are_read() -> None:
-    assert lines_of(f"<p>{SMALL}</p><div class='cookie-recipes'>{blocks(ARTICLE)}</div>") == [SMALL, *ARTICLE]
-
-
 def test_a_note_above_the_heading_is_no_article() -> None:
     note = blocks(several(7, 50))
     body = f"<div>{note}</div><h1>Ropes</h1><div class='widget'>{blocks(LONG)}</div>"
