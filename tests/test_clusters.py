@@ -11,12 +11,7 @@ from helpers import text
 
 from scrapy_neardup.document import Document
 from scrapy_neardup.papers import som
-from scrapy_neardup.papers.som import (
-    Occurrences,
-    count_terms,
-    map_side,
-    near_on_map,
-)
+from scrapy_neardup.papers.som import Occurrences, count_terms, map_side, near_on_map
 
 
 def documents(*texts: str) -> list[Document]:

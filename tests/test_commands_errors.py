@@ -61,10 +61,7 @@ def stores() -> Iterable[tuple[str, str]]:
     yield f"stats --store {'a' * 256}", f"store '{'a' * 256}' does not exist"
     yield f"explain {URL} --store other.sqlite", OTHER
     yield "dedupe in.jsonl -o out.jsonl --store other.sqlite", OTHER
-    yield (
-        "dedupe in.jsonl -o out.jsonl --store in.csv",
-        "in.csv' is not a store: its file is not a database",
-    )
+    yield ("dedupe in.jsonl -o out.jsonl --store in.csv", "in.csv' is not a store: its file is not a database")
     yield "dedupe in.jsonl -o out.jsonl --store missing/held.sqlite", "missing'; create it first"
     yield "import held.jsonl --store in.csv", "in.csv' is not a store: its file is not a database"
     yield "import held.jsonl", "no store: name one"
@@ -79,10 +76,7 @@ def feeds() -> Iterable[tuple[str, str]]:
         yield f"{verb} {rest}".format("in.xlsx"), "in.xlsx: unknown file format; allowed is .jsonl"
         yield f"{verb} {rest}".format("cut.jsonl.gz"), "cut.jsonl.gz: can't be read"
         yield f"{verb} {rest}".format("folder.jsonl"), "folder.jsonl: can't be read"
-        yield (
-            f"{verb} {rest}".format(""),
-            f"the following arguments are required: {FEED_NAMES.get(verb, 'IN')}",
-        )
+        yield (f"{verb} {rest}".format(""), f"the following arguments are required: {FEED_NAMES.get(verb, 'IN')}")
         yield f"{verb} {rest} -s NEARDUP_MIN_TOKENS=many".format("in.jsonl"), MIN_TOKENS
     for verb in ("dedupe", "lab cluster", "lab lexicon"):
         rest = ON_FEEDS[verb]

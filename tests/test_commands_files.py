@@ -104,10 +104,7 @@ def test_a_gzipped_file_says_its_own_name(tmp_path: Path, failing: bool) -> None
 def test_dedupe_holds_no_document_but_those_that_the_store_holds(tmp_path: Path) -> None:
     gc.collect()
     before = alive()
-    with (
-        Deduplicator.open() as dedup,
-        writing(str(tmp_path / "dups.jsonl"), (".jsonl",)) as report,
-    ):
+    with Deduplicator.open() as dedup, writing(str(tmp_path / "dups.jsonl"), (".jsonl",)) as report:
         job = Job(Config(), dedup, lambda row: None, report, None)
         rows = [Row(n, {"url": f"http://a.example/{n}", "text": text(n)}, f"line {n}") for n in range(100)]
         made = RowSigner(Config(), dedup.detectors).sign([row[:2] for row in rows])

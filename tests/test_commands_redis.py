@@ -165,10 +165,7 @@ def test_verify_while_others_write(server: Server, client: redis.Redis) -> None:
     assert (survey.findings, survey.read["documents"]) == ([], 75)
 
 
-@pytest.mark.parametrize(
-    ("kind", "seeds"),
-    [("flip", 3), *slow(*((kind, 30) for kind in DAMAGES))],
-)
+@pytest.mark.parametrize(("kind", "seeds"), [("flip", 3), *slow(*((kind, 30) for kind in DAMAGES))])
 def test_damage_is_found_and_causes_no_crash(kind: str, seeds: int, server: Server, client: redis.Redis) -> None:
     fill(server.address, count=15)
     kept, right = contents(client), values(client)

@@ -97,13 +97,7 @@ def test_other_characters_are_shown_as_they_are() -> None:
     assert shown("a b/é/鹤/e\u0301/😀\\x1b") == "a b/é/鹤/e\u0301/😀\\x1b"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("clusters",),
-        ("explain", "http://a.example/"),
-    ],
-)
+@pytest.mark.parametrize("arguments", [("clusters",), ("explain", "http://a.example/")])
 def test_control_characters_of_a_store_do_not_reach_the_terminal(folder: Path, arguments: tuple[str, ...]) -> None:
     said = succeeded(folder, *arguments, "--store", "held.sqlite").stdout
     assert all(line.isprintable() for line in said.split("\n"))

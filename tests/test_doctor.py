@@ -48,10 +48,7 @@ def test_nothing_is_said_where_all_is_well(settings: dict[str, Any]) -> None:
     ("settings", "said"),
     [
         ({}, "error: the project does not enable the plugin"),
-        (
-            {"ADDONS": {"scrapy_neardup.Addon": None}},
-            "error: the project does not enable the plugin",
-        ),
+        ({"ADDONS": {"scrapy_neardup.Addon": None}}, "error: the project does not enable the plugin"),
         (
             {**ORIGINS, "ITEM_PIPELINES": {"scrapy_neardup.NearDupPipeline": 300}},
             "warning: MirrorMiddleware is not enabled, so no request is skipped, and no dead link",

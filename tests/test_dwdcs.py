@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import test_fingerprints
 from helpers import Entry, python
 from tiers import some
 
@@ -348,25 +349,13 @@ pytest.importorskip("stopwordsiso")
 
 from scrapy_neardup.papers.dwdcs import DWDCS, DWSWN, concept_fingerprints, sentences  # noqa: E402
 
-ENGLISH = """The council of the harbour town decided on Monday to repair the old lighthouse before winter. The tower,
-built in 1874, lost its lamp in a storm 12 years ago; since then the fishing boats have found their way by radio.
-The insurance paid 45,000 crowns, and the museum gave the rest. Visitors will climb the 212 steps again from 3 May,
-a Saturday, when the brass band of the fire brigade plays on the pier and the hotel serves soup to children. The
+ENGLISH = f"""{test_fingerprints.ENGLISH} The
 storm that broke the lamp sank 3 boats at the pier. The council of the town wants the tower to be a museum of storms,
 boats and the harbour. The insurance of the boats paid the lamp; the lighthouse pays for itself with visitors."""
-CHINESE = """县政府上周宣布,拆除河边的旧仓库,改建一座面积8600平方米的湿地公园。工程预计投资2300万元,明年5月动工。
-附近居民对此表示欢迎,但也担心施工期间的噪音和交通拥堵。环境保护部门的专家认为,芦苇和水生植物能够净化水质,
-还会吸引白鹭等候鸟前来越冬。公园建成后免费开放,旅游局将开通3条公共汽车线路,并在入口处设立自行车租赁点。
+CHINESE = f"""{test_fingerprints.CHINESE}
 公园的湿地与河边的芦苇是白鹭越冬的地方,政府的工程保护湿地的植物与水质,居民担心的是交通与施工的噪音。"""
-SYNONYMS = {
-    "boat": "ship",
-    "vessel": "ship",
-    "lamp": "light",
-    "wharf": "pier",
-    "沼泽": "湿地",
-    "苇子": "芦苇",
-    "园林": "公园",
-}
+SYNONYMS = {"boat": "ship", "vessel": "ship", "lamp": "light", "wharf": "pier"}
+SYNONYMS |= {"沼泽": "湿地", "苇子": "芦苇", "园林": "公园"}
 
 
 def test_terms_are_stems_without_stop_words_and_figures() -> None:

@@ -39,15 +39,6 @@ def test_pre_and_table_are_kept() -> None:
     assert "let x\na cell\nb\n" in text_of(body)
 
 
-def test_chinese_page_gives_headline_and_paragraphs_without_menu() -> None:
-    paragraph = "港务长那天早上数了十一条船，并把它们记在一本绿色的本子上。" * 3
-    menu = "".join(f"<li><a>第{n}条新闻</a></li>" for n in range(30))
-    page = html_to_page(
-        f"<title>十一条船_港口日报</title><h1>十一条船</h1><ul>{menu}</ul><div>{f'<p>{paragraph}</p>' * 4}"
-    )
-    assert page[:2] == ("十一条船", "\n".join([paragraph] * 4))
-
-
 @pytest.mark.parametrize(
     ("head", "body", "title"),
     [

@@ -6,6 +6,9 @@ import gzip
 from pathlib import Path
 
 import pytest
+from test_fingerprints import CHINESE, ENGLISH
+from test_html_causes import JAPANESE
+from test_subjects import EMPLOYER
 
 from scrapy_neardup.fingerprints import lexicon as lexicon_module
 from scrapy_neardup.fingerprints.lexicon import MAGIC, Lexicon, builtin, normalized_idf
@@ -17,25 +20,7 @@ SMALL = Lexicon(frozenset({"银行", "bank", "market"}))
 # The rule that the figures of the built-in lexicon were measured with.
 MIN_TERMS, MIN_SHARE = 8, 0.05
 
-ENGLISH = """The city council approved the new budget on Tuesday after a debate that lasted until midnight. Members
-of the opposition complained that the hospital and the railway station would receive less money than the football
-stadium, while the mayor said that tourists bring jobs, that the insurance of the old buildings is too expensive, and
-that the computer network of the library must be repaired before the winter. Residents can send opinions by mail."""
-CHINESE = """外交部发言人昨天在记者会上表示,两国将在医疗机构、高等院校和环境保护等领域扩大合作。
-当地居民对新建的公共汽车站感到满意,但是也有人抱怨门票太贵,道路拥挤。
-运动会期间,志愿者为游客提供了翻译和急救服务,主办方还向参加比赛的选手赠送了纪念礼品。
-理事长认为,这项计划能够带动旅游业和零售业的增长,为年轻人创造就业机会。"""
-FOREIGN = {
-    "German": """Der Stadtrat hat am Dienstag nach einer langen Aussprache den neuen Haushalt beschlossen. Die
-        Gegner klagten, dass Krankenhaus und Bahnhof weniger Geld bekommen als das Stadion, während der
-        Bürgermeister sagte, die Besucher brächten Arbeit und die alten Gebäude seien zu teuer. Vor dem
-        Winter muss die Bücherei instand gesetzt werden, und die Einwohner dürfen ihre Meinung
-        schreiben.""",
-    "Japanese": """市議会は火曜日、真夜中まで続いた話し合いのあとで新しい予算を決めました。
-        反対する議員たちは、病院や駅よりも競技場に多くのお金が使われると不満を述べましたが、
-        市長は、観光客が仕事をもたらし、古い建物は費用がかかりすぎると答えました。
-        冬になる前に図書館を直さなければならず、住民は手紙で意見を送ることができます。""",
-}
+FOREIGN = {"German": EMPLOYER, "Japanese": JAPANESE}
 
 
 def found(text: str) -> tuple[int, float]:

@@ -261,10 +261,6 @@ def timetable(start: int) -> str:
     return f"<h1>Ferries</h1><div><p>{prose('notice', 700)}</p></div><table>{rows}</table>"
 
 
-def test_a_table_of_short_cells_is_read_beside_a_paragraph() -> None:
-    assert {"Ferries", prose("notice", 700), "Pier 139", "19:19"} <= set(lines_of(timetable(100)))
-
-
 # Lists
 
 

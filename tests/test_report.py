@@ -121,7 +121,7 @@ def test_clusters_come_largest_first_with_the_evidence_on_each_copy(tmp_path: Pa
     clusters = page.clusters()
     assert list(clusters) == ["https://a.example/3?q=1", "http://a.example/1"]
     assert [copy for copy, *_ in clusters["https://a.example/3?q=1"]] == [
-        *("http://a.example/print/3", "http://m.a.example/3", "http://b.example/"),
+        *("http://a.example/print/3", "http://m.a.example/3", "http://b.example/")
     ]
     ((url, kind, detector, _, *measures),) = clusters["http://a.example/1"]
     assert (url, kind, detector) == ("http://m.a.example/1", "layout", "simhash")

@@ -23,16 +23,7 @@ from tiers import slow
 
 from scrapy_neardup import native
 from scrapy_neardup.text import tokens
-from scrapy_neardup.text.tokens import (
-    FIRST,
-    LAST,
-    Segmenter,
-    by_jieba,
-    load_tables,
-    segmenter,
-    tokenize,
-    word_lines,
-)
+from scrapy_neardup.text.tokens import FIRST, LAST, Segmenter, by_jieba, load_tables, segmenter, tokenize, word_lines
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its source holds escapes that newer Pythons warn of

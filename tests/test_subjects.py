@@ -175,18 +175,6 @@ ACTS = [
     ("Of Bees and Men", "Thursday 20 June"),
 ]
 
-BARN = (
-    "La grange accueille {} le {}. La salle ouvre à dix-neuf heures et le spectacle commence une heure plus tard. Le "
-    "bar sert du cidre et des tartes jusqu'à minuit. Les billets coûtent douze euros, six pour les étudiants et les "
-    "habitants du village. On se gare dans le pré derrière l'église, et un car ramène les gens de la ville à la gare "
-    "après le dernier morceau. Les enfants sont les bienvenus s'ils dorment ou s'ils écoutent."
-)
-
-PLAYS = [
-    ("Les Voix de la Plaine", "samedi 8 juin"),
-    ("Le Bal des Ombres", "dimanche 16 juin"),
-    ("Un Air de la Mer", "samedi 22 juin"),
-]
 PARISH = (
     "The parish meets on {} March at seven in the school at Elmfold. Anyone may come and listen. After the minutes and "
     "the report of the treasurer we talk about {}. Questions may be put at the end, two minutes each, and should reach "
@@ -240,9 +228,6 @@ KEPT = {
     ),
     "events with function words in their titles": Story(
         items(A, *((f"{act}, {day} | Lantern", LANTERN.format(act, day)) for act, day in ACTS))
-    ),
-    "events with function words in their titles, French": Story(
-        items(A, *((f"{play}, {day} - La Grange", BARN.format(play, day)) for play, day in PLAYS))
     ),
     "meetings under one title": Story(items(A, *(("Parish meeting", PARISH.format(*topic)) for topic in TOPICS))),
     "long texts with two fifths of their own, on one host": ordinances(TWO_TOWNS, A, 2400),
