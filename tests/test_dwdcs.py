@@ -111,14 +111,6 @@ def shipped_groups(language: str) -> list[list[str]]:
     return [line.split("\t") for line in gzip.decompress(shipped(language)).decode().splitlines()]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [["auto", "car", "motorcar"], ["attorney", "lawyer"], ["commenc", "start"], ["医生", "医师"], ["快速", "迅速"]],
-)
-def test_synonyms_that_are_built_in(words: list[str]) -> None:
-    assert len({builtin().get(word, word) for word in words}) == 1
-
-
 def test_what_is_no_synonym_is_not_merged_by_the_built_in_ones() -> None:
     words = ["lighthous", "boat", "council", "灯塔", "政府", "医生", "迅速"]
     assert len({builtin().get(word, word) for word in words}) == len(words)

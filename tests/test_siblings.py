@@ -629,13 +629,6 @@ def test_the_next_process_decides_as_one_long_process_does(place: Place, seed: i
             assert claimed(dedup, *some) == ["unique"] * len(some)
 
 
-def test_the_next_process_knows_the_titles(tmp_path: Path) -> None:
-    for name, expected in (("Red", "unique"), ("Blue", "unique"), ("Blue", "duplicate")):
-        with Deduplicator.open(tmp_path / "store.sqlite") as dedup:
-            page = Document(f"{A}/{name}-{len(dedup)}", text(1), f"{name} boots - Shop")
-            assert claimed(dedup, page) == [expected]
-
-
 def test_pages_with_one_text_and_two_titles_are_stored_once_however_often_they_are_seen(tmp_path: Path) -> None:
     pages = [("d", 1, "Boot blue"), ("b", 1, "Boot red"), ("e", 2, "Boot red")]
     for status in ("unique", "revisit", "revisit"):
