@@ -307,7 +307,7 @@ class Deduplicator:
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
         if document.is_one_of_several or (link and not link.signature):
             return is_own and not self.matcher.keeps_revisits and self._was_replaced(document.url or "", signature)
-        last = link.signature if link and not link.is_copy else None
+        last = link.signature if link and not link.evidence else None  # else no item of this URL passed
         if not link or not last or link.firm == (document.url in document.loose) or last.is_twin_of(signature):
             return False
         if is_own and not link.firm and self._shares_url(signature, link):
@@ -373,7 +373,8 @@ class Deduplicator:
         elif match:
             is_copy = claim.is_copy and not claim.is_successor
             given_by = given_by if document.url else ["", *given_by]
-            self._link(given_by, document, match.signature, match.evidence, is_copy=is_copy)
+            evidence = match.evidence if claim.is_copy else None
+            self._link(given_by, document, match.signature, evidence, is_copy=is_copy)
         else:
             self.keep_fetching(document)
 
@@ -401,12 +402,16 @@ class Deduplicator:
     def _link(
         self, urls: Iterable[str], document: Document, signature: Signature, evidence: Evidence | None, *, is_copy: bool
     ) -> None:
-        """Record that URLs returned a document; "" stands for a copy without a URL."""
+        """Record that URLs returned a document; "" stands for a copy without a URL.
+
+        `evidence`: on a copy, even if it takes the place of its original and is not recorded as a copy.
+        """
         for url in urls:
             firm = url not in document.loose
-            known = None if (firm and not is_copy) or not url else self.store.resolve(url)
+            known = self.store.resolve(url) if url and (evidence or not firm) else None
+            own = known if known and known.signature and not known.is_copy else None
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
-            if not (known and known.signature and not known.is_copy and (is_copy or known.firm)):
+            if not (own and (is_copy or (own.firm and not firm) or (evidence and not own.evidence))):
                 self.store.record(Visit(url, signature, is_copy, time.time(), document.size, evidence, firm))
 
     def _take_place(self, document: Document, signature: Signature) -> None:

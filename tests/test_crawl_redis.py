@@ -1,13 +1,14 @@
-"""Crawls on a store on a server that fails: every item passes, and the store gets it afterwards."""
+"""Crawls on a store on a server, also one that fails: every item passes, and the store gets it afterwards."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 from helpers import until
 from redis_server import Server
-from site_server import Gate, Site, put_articles
+from site_server import Gate, Page, Site, article, put_articles
 from tiers import slow
 
 from scrapy_neardup.crawl import extension
@@ -107,3 +108,11 @@ def test_a_store_that_is_required_stops_the_crawl(crawl, a):
     assert result.stats["finish_reason"] == "neardup_store_failed"
     assert 0 < len(a.asked()) < COUNT
     assert len(result.urls) >= len(a.asked()) - 2 * PAIRS["CONCURRENT_REQUESTS"]  # items that had arrived pass
+
+
+def test_each_content_passes_once_though_a_page_gives_it_three_times(crawl, a):
+    rows = [{"url": f"{a.url}/{n}/{m}", "text": article(n)} for n in range(20) for m in "abc"]
+    a.pages["/list"] = Page(json.dumps(rows))
+    for _ in range(3):
+        items = crawl("JsonSpider", urls=[f"{a.url}/list"]).items
+        assert len(items) == len({item["text"] for item in items}) == 20

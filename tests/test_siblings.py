@@ -769,6 +769,17 @@ def test_documents_without_url_are_never_siblings() -> None:
     assert claimed(Deduplicator.open(), nowhere[0], pages[1]) == ["unique", "duplicate"]
 
 
+@pytest.mark.parametrize(("pieces", "expected"), [(range(7), "revisit"), (range(10), "unique")])
+def test_a_page_under_its_own_url_is_another_one_if_a_quarter_of_its_text_is_new(
+    pieces: Iterable[int], expected: str
+) -> None:
+    parts = words(500, 1)
+    for each in pieces:  # none is a passage
+        parts[40 * each : 40 * each] = words(15, 100 + each)
+    documents = [Document(f"{A}/1", each) for each in (text(1, 500), " ".join(parts))]
+    assert claimed(Deduplicator.open(), *documents) == ["unique", expected]
+
+
 def test_a_page_under_its_own_url_is_another_one_if_its_title_says_something_else() -> None:
     for later, expected in (("House 3 | Homes", "revisit"), ("SOLD: House 2 | Homes", "unique"), ("", "revisit")):
         pages = [Document(f"{A}/1", text(1), title) for title in ("House 2 | Homes", later)]

@@ -383,23 +383,32 @@ class NearDupPipeline(Component):
         Without NEARDUP_REVISIT = "keep", change only an item that was fetched instead of its original, and only to a
         revisit.
         """
-        deliveries, is_by_run = self.dedup.deliveries, self.config.revisit == "keep"
+        is_by_run = self.config.revisit == "keep"
         is_stand_in = ticket.reason == AFTER_ALL or ticket.dead_link is not None
         if not (is_by_run or is_stand_in):
             await self._succeed(claim, document)
             return
-        # An item of a preferred host is not dropped for an item of another host.
-        by_own_host = is_by_run and claim.document.url in self.dedup.matcher.preference
-        ask = partial(self.neardup.ask, partial(deliveries.is_delivered, document, by_own_host=by_own_host))
-        while not (is_delivered := await ask()) and document in self._delivering:
-            await self.neardup.settled(self._delivering[document])
-        if not is_delivered:
-            self._delivering[document] = claim
-            claim.when_settled(partial(self._delivering.pop, document))
+        while isinstance(found := await self.neardup.ask(self._deliver, claim, document), Claim):
+            await self.neardup.settled(found)
+        is_delivered = bool(found)
         if is_by_run or not is_delivered:
             claim.verdict = replace(claim.verdict, status="duplicate" if is_delivered else "revisit")
         if is_stand_in:
             await self._succeed(claim, document)
+
+    def _deliver(self, claim: Claim, document: Signature) -> Claim | bool:
+        """Return whether a document was delivered in this run, or the pending claim of its first item in this run.
+
+        If there is neither, that is `claim`. Called where claims are settled, so that none is settled meanwhile.
+        """
+        # An item of a preferred host is not dropped for an item of another host.
+        by_own_host = self.config.revisit == "keep" and claim.document.url in self.dedup.matcher.preference
+        if self.dedup.deliveries.is_delivered(document, by_own_host=by_own_host):
+            return True
+        if (first := self._delivering.setdefault(document, claim)) is not claim:
+            return first
+        claim.when_settled(partial(self._delivering.pop, document))
+        return False
 
     async def _succeed(self, claim: Claim, document: Signature) -> None:
         """Mark a copy as the successor of its original if other URLs than the original's returned the content last."""

@@ -48,6 +48,7 @@ NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjec
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
 PASSAGE = 20  # words of a passage that counts on any host
 PART = 0.16  # if passages make up more than this share of a text, it is another text
+MORE = 0.25  # the same share of new shingles, if one URL returned both texts
 SOME = 0.03  # the same share, if the titles of one host say nothing, or if the passages have `MUCH` words
 MUCH = 400  # words of new passages that no copy has
 LACKS_SUBJECT = "the earlier text lacks the subject of the title"
@@ -153,8 +154,8 @@ class Pair:
             return "the titles differ"
         if is_beside and has_its_url and not self._is_equal:
             return "one page has both"
-        if is_own and not self._is_equal and self._grown > PART:
-            return self._longer
+        if is_own and not self._is_equal and (self._grown > PART or self._lacking[0] > MORE):
+            return self._longer(self._lacking[0])
         if is_own or not document.url or not self._earlier.url:
             return None
         if is_record:  # a shop's number may be that of another record in another shop
@@ -217,7 +218,7 @@ class Pair:
         if added <= max(SOME, MUCH / words) and min(added, lost) <= PART and not is_doubted:  # most near copies
             return
         if self._grown > max(MUCH / words, SOME):
-            yield self._longer
+            yield self._longer(self._grown)
         all_ = min(self._passages.sum() / words, added)
         if min(self._grown, lost) > PART or (is_doubted and min(all_, lost) > SOME):
             yield "each text has passages that the other lacks"
@@ -241,9 +242,8 @@ class Pair:
         large = self._passages[self._passages >= PASSAGE].sum() / max(1, self._later.sketch.tokens)
         return min(float(large), added)
 
-    @property
-    def _longer(self) -> str:
-        return f"the text has {self._grown * self._later.sketch.tokens:.0f} words that the earlier text lacks"
+    def _longer(self, share: float) -> str:
+        return f"the text has {share * self._later.sketch.tokens:.0f} words that the earlier text lacks"
 
     @cached_property
     def _is_equal(self) -> bool:

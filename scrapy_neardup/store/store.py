@@ -117,15 +117,13 @@ class Store:
             self._foreseen = dict(zip(questions, self._ask(questions, entries), strict=True))
 
     def _apart(self, signatures: Sequence[Signature]) -> dict[Signature, Question]:
-        """Return the questions of those documents that share no key, URL or near SimHash with another document.
+        """Return the questions of those documents that share no key or near SimHash with another document.
 
         These documents can't be candidates of one another. So an answer is still complete when its document is claimed.
         """
         asked = [self.lookup.question(each) for each in signatures]
-        urls = [records.visit_key(each.url) if each.url else 0 for each in signatures]
-        together, often = sharing(asked), Counter(filter(None, urls))
-        apart = [place for place, url in enumerate(urls) if place not in together and often[url] < 2]
-        return {signatures[place]: asked[place] for place in apart}
+        together = sharing(asked)
+        return {signatures[place]: each for place, each in enumerate(asked) if place not in together}
 
     def intend(self, signature: Signature) -> None:
         """Set the document to hold. A server holds it during the lookup if no row has one of the document's keys."""
