@@ -224,7 +224,7 @@ class SiteSpider(ListSpider):
     def page(self, response):
         if response.css("p::text, #content div::text"):
             yield from super().page(response)
-        for number, link in enumerate(response.css("a:not(ul a)::attr(href)").getall()):
+        for number, link in enumerate(response.xpath("//a[not(ancestor::ul)]/@href").getall()):
             yield response.follow(link, self.page, errback=self.failed, priority=-number)
 
 
