@@ -6,6 +6,7 @@ import random
 import sqlite3
 from array import array
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -202,9 +203,10 @@ def test_of_a_crowd_the_nearest_and_newest_are_looked_at() -> None:
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredIndex:
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredIndex]:
     monkeypatch.setattr(StoredIndex, "_fits", lambda *_: True)
-    return StoredIndex(sqlite3.connect(":memory:"), str(tmp_path / "x"), "x", lambda place: False, writes=True)
+    with closing(sqlite3.connect(":memory:")) as db:
+        yield StoredIndex(db, str(tmp_path / "x"), "x", lambda place: False, writes=True)
 
 
 def read(files: StoredIndex) -> list[tuple[int, int]]:

@@ -115,13 +115,14 @@ def test_news_before_a_damaged_row_are_taken_in(place: Place) -> None:
 def test_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    files = StoredIndex(sqlite3.connect(":memory:"), str(tmp_path / "x"), "x", lambda place: False, writes=True)
     simhashes = np.zeros(1000, np.uint64)
     level = Level(1, 1000, simhashes.astype(np.int64), simhashes, simhashes)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            files.write([level])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with closing(sqlite3.connect(":memory:")) as db:
+        files = StoredIndex(db, str(tmp_path / "x"), "x", lambda place: False, writes=True)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                files.write([level])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [*tmp_path.rglob("*.*")] == [tmp_path / "x.index"]
