@@ -307,7 +307,7 @@ class Deduplicator:
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
         if document.is_one_of_several or (link and not link.signature):
             return is_own and not self.matcher.keeps_revisits and self._was_replaced(document.url or "", signature)
-        last = link.signature if link and not link.evidence else None  # else no item of this URL passed
+        last = link.signature if link and not link.evidence else None  # else no item of this URL was new
         if not link or not last or link.firm == (document.url in document.loose) or last.is_twin_of(signature):
             return False
         if is_own and not link.firm and self._shares_url(signature, link):
@@ -371,9 +371,9 @@ class Deduplicator:
         elif is_new:
             self._link(given_by[1:] if own else given_by, document, signature, None, is_copy=False)
         elif match:
-            is_copy = claim.is_copy and not claim.is_successor
             given_by = given_by if document.url else ["", *given_by]
-            evidence = match.evidence if claim.is_copy else None
+            evidence = match.evidence if claim.is_copy else None  # a successor has some too, but is recorded as no copy
+            is_copy = claim.is_copy and not claim.is_successor
             self._link(given_by, document, match.signature, evidence, is_copy=is_copy)
         else:
             self.keep_fetching(document)
@@ -402,16 +402,13 @@ class Deduplicator:
     def _link(
         self, urls: Iterable[str], document: Document, signature: Signature, evidence: Evidence | None, *, is_copy: bool
     ) -> None:
-        """Record that URLs returned a document; "" stands for a copy without a URL.
-
-        `evidence`: on a copy, even if it takes the place of its original and is not recorded as a copy.
-        """
+        """Record that URLs returned a document; "" stands for a copy without a URL."""
         for url in urls:
             firm = url not in document.loose
             known = self.store.resolve(url) if url and (evidence or not firm) else None
-            own = known if known and known.signature and not known.is_copy else None
+            has_own = known and known.signature and not known.is_copy
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
-            if not (own and (is_copy or (own.firm and not firm) or (evidence and not own.evidence))):
+            if not (known and has_own and ((evidence and not known.evidence) or (known.firm and not firm))):
                 self.store.record(Visit(url, signature, is_copy, time.time(), document.size, evidence, firm))
 
     def _take_place(self, document: Document, signature: Signature) -> None:

@@ -67,7 +67,7 @@ class Visit:
     is_copy: bool  # true if the URL repeats a document that another URL returned
     seen: float  # seconds since the epoch
     size: int = 0  # bytes of the response; 0 if unknown
-    evidence: Evidence | None = None  # of a copy; then no item of the URL passed, even if `is_copy` is false
+    evidence: Evidence | None = None  # of a copy; then no item of the URL was new, even if `is_copy` is false
     firm: bool = True  # false if the URL may return other content at the next fetch; then it is never skipped
     name: str = ""  # by which it is found, if not by a URL; it begins with a kind such as `item`
     target: int | None = None  # the id of the document; set by the store

@@ -769,8 +769,8 @@ def test_documents_without_url_are_never_siblings() -> None:
     assert claimed(Deduplicator.open(), nowhere[0], pages[1]) == ["unique", "duplicate"]
 
 
-@pytest.mark.parametrize(("pieces", "expected"), [(range(7), "revisit"), (range(10), "unique")])
-def test_a_page_under_its_own_url_is_another_one_if_a_quarter_of_its_text_is_new(
+@pytest.mark.parametrize(("pieces", "expected"), [(range(5), "revisit"), (range(9), "unique")])
+def test_a_page_under_its_own_url_is_another_one_if_a_sixth_of_its_text_is_new_in_short_pieces(
     pieces: Iterable[int], expected: str
 ) -> None:
     parts = words(500, 1)
@@ -778,6 +778,11 @@ def test_a_page_under_its_own_url_is_another_one_if_a_quarter_of_its_text_is_new
         parts[40 * each : 40 * each] = words(15, 100 + each)
     documents = [Document(f"{A}/1", each) for each in (text(1, 500), " ".join(parts))]
     assert claimed(Deduplicator.open(), *documents) == ["unique", expected]
+
+
+def test_a_list_of_which_each_row_ages_is_no_other_page() -> None:
+    days = ["\n".join(f"{text(row, 7)} {row % 9 + day} days ago" for row in range(30)) for day in (1, 2)]
+    assert claimed(Deduplicator.open(), *(Document(f"{A}/1", day) for day in days)) == ["unique", "revisit"]
 
 
 def test_a_page_under_its_own_url_is_another_one_if_its_title_says_something_else() -> None:

@@ -388,7 +388,9 @@ class NearDupPipeline(Component):
         if not (is_by_run or is_stand_in):
             await self._succeed(claim, document)
             return
-        while isinstance(found := await self.neardup.ask(self._deliver, claim, document), Claim):
+        # An item of a preferred host is not dropped for an item of another host.
+        by_own_host = is_by_run and claim.document.url in self.dedup.matcher.preference
+        while isinstance(found := await self.neardup.ask(self._first, claim, document, by_own_host), Claim):
             await self.neardup.settled(found)
         is_delivered = bool(found)
         if is_by_run or not is_delivered:
@@ -396,13 +398,11 @@ class NearDupPipeline(Component):
         if is_stand_in:
             await self._succeed(claim, document)
 
-    def _deliver(self, claim: Claim, document: Signature) -> Claim | bool:
-        """Return whether a document was delivered in this run, or the pending claim of its first item in this run.
+    def _first(self, claim: Claim, document: Signature, by_own_host: bool) -> Claim | bool:
+        """Return the pending claim of the first item of this run with a document; True if the item was delivered.
 
-        If there is neither, that is `claim`. Called where claims are settled, so that none is settled meanwhile.
+        Return False if `claim` is the first. Called where claims are settled, so that none is settled meanwhile.
         """
-        # An item of a preferred host is not dropped for an item of another host.
-        by_own_host = self.config.revisit == "keep" and claim.document.url in self.dedup.matcher.preference
         if self.dedup.deliveries.is_delivered(document, by_own_host=by_own_host):
             return True
         if (first := self._delivering.setdefault(document, claim)) is not claim:

@@ -47,8 +47,7 @@ LITTLE = 0.4  # the required resemblance of own texts about one subject; a text 
 NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjects of one host
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
 PASSAGE = 20  # words of a passage that counts on any host
-PART = 0.16  # if passages make up more than this share of a text, it is another text
-MORE = 0.25  # the same share of new shingles, if one URL returned both texts
+PART = 0.16  # if passages, or the new words of a URL, make up more than this share of a text, it is another text
 SOME = 0.03  # the same share, if the titles of one host say nothing, or if the passages have `MUCH` words
 MUCH = 400  # words of new passages that no copy has
 LACKS_SUBJECT = "the earlier text lacks the subject of the title"
@@ -154,8 +153,8 @@ class Pair:
             return "the titles differ"
         if is_beside and has_its_url and not self._is_equal:
             return "one page has both"
-        if is_own and not self._is_equal and (self._grown > PART or self._lacking[0] > MORE):
-            return self._longer(self._lacking[0])
+        if is_own and not self._is_equal and self._new > PART:
+            return self._longer(self._new)
         if is_own or not document.url or not self._earlier.url:
             return None
         if is_record:  # a shop's number may be that of another record in another shop
@@ -241,6 +240,18 @@ class Pair:
             return 0.0
         large = self._passages[self._passages >= PASSAGE].sum() / max(1, self._later.sketch.tokens)
         return min(float(large), added)
+
+    @property
+    def _new(self) -> float:
+        """The share of the later text's words that are new, in pieces of any length; at least `_grown`."""
+        added, _ = self._lacking
+        if added <= PART:
+            return 0.0
+        _, bins = self._page.samples
+        is_there = np.append(True, self._earlier_codes[bins] == self._page.codes[bins])
+        pieces = np.count_nonzero(is_there[:-1] & ~is_there[1:])
+        # A piece of n new words has n + WIDTH - 1 new shingles.
+        return max(self._grown, added - (WIDTH - 1) * pieces / self._later.sketch.shingles)
 
     def _longer(self, share: float) -> str:
         return f"the text has {share * self._later.sketch.tokens:.0f} words that the earlier text lacks"
