@@ -68,10 +68,6 @@ class JudgedPage:
         self._bins: dict[tuple[str, int], npt.NDArray[np.intp]] = {}
 
     @cached_property
-    def words(self) -> frozenset[str]:
-        return frozenset(self.document.tokens)
-
-    @cached_property
     def title(self) -> Words:
         return title_words(self.signature.title)
 
@@ -153,7 +149,7 @@ class Pair:
             return "the titles differ"
         if is_beside and has_its_url and not self._is_equal:
             return "one page has both"
-        if is_own and not self._is_equal and self._new > PART:
+        if is_own and not self._is_equal and self._lacking[0] > PART and self._new > PART:
             return self._longer(self._new)
         if is_own or not document.url or not self._earlier.url:
             return None
@@ -244,14 +240,11 @@ class Pair:
     @property
     def _new(self) -> float:
         """The share of the later text's words that are new, in pieces of any length; at least `_grown`."""
-        added, _ = self._lacking
-        if added <= PART:
-            return 0.0
         _, bins = self._page.samples
         is_there = np.append(True, self._earlier_codes[bins] == self._page.codes[bins])
         pieces = np.count_nonzero(is_there[:-1] & ~is_there[1:])
         # A piece of n new words has n + WIDTH - 1 new shingles.
-        return max(self._grown, added - (WIDTH - 1) * pieces / self._later.sketch.shingles)
+        return max(self._grown, self._lacking[0] - (WIDTH - 1) * pieces / self._later.sketch.shingles)
 
     def _longer(self, share: float) -> str:
         return f"the text has {share * self._later.sketch.tokens:.0f} words that the earlier text lacks"
@@ -289,7 +282,8 @@ class Pair:
         found = names(ours, theirs)
         if not found or first <= second or second <= first:
             return False
-        said = [bool(name) and self._page.words.issuperset(name) for name in found]
+        words = set(self._page.document.tokens)
+        said = [bool(name) and words.issuperset(name) for name in found]
         if not self.is_of_one_host:  # news sites add "Update", "photos" and the like
             return all(said) and not self._is_equal
         if self._is_equal and bool(found[0]) != bool(found[1]):
