@@ -406,9 +406,9 @@ class Deduplicator:
         for url in urls:
             firm = url not in document.loose
             known = self.store.resolve(url) if url and (evidence or not firm) else None
-            has_own = known and known.signature and not known.is_copy
+            own = known if known and known.signature and not known.is_copy else None
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
-            if not (known and has_own and ((evidence and not known.evidence) or (known.firm and not firm))):
+            if not (own and ((evidence and not own.evidence) or (own.firm and not firm))):
                 self.store.record(Visit(url, signature, is_copy, time.time(), document.size, evidence, firm))
 
     def _take_place(self, document: Document, signature: Signature) -> None:

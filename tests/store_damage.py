@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from itertools import cycle
 from pathlib import Path
 
 from helpers import asking, detectors, link, signature, text
@@ -100,15 +99,11 @@ def flip(folder: Path, rng: random.Random) -> None:
 
 
 def flip_head(folder: Path, rng: random.Random) -> None:
-    """Flip a bit in the next byte of the head of the file of rows, which says how all others are to be read."""
+    """Flip a bit in the head of the file of rows, which says how all others are to be read."""
     file = folder / "store.sqlite"
     data = bytearray(file.read_bytes())
-    data[next(PLACES)] ^= 1 << rng.randrange(8)
+    data[rng.randrange(100)] ^= 1 << rng.randrange(8)
     file.write_bytes(data)
-
-
-HEAD = 100  # bytes
-PLACES = cycle(range(HEAD))
 
 
 def cut(folder: Path, rng: random.Random) -> None:

@@ -122,7 +122,7 @@ class Pair:
         self._page = page
         self._later = page.signature
         self._earlier = earlier
-        self._earlier_codes = _codes(earlier)
+        self._is_there = page.codes == _codes(earlier)  # for each bin, if the earlier text has the later one's shingle
         self.is_of_one_host = page.signature.home == earlier.home != ""
 
     def why_siblings(
@@ -239,9 +239,9 @@ class Pair:
 
     @property
     def _new(self) -> float:
-        """The share of the later text's words that are new, in pieces of any length; at least `_grown`."""
+        """The share of the later text's words that are new, in pieces of any length: from `_grown` to `_lacking`."""
         _, bins = self._page.samples
-        is_there = np.append(True, self._earlier_codes[bins] == self._page.codes[bins])
+        is_there = np.append(True, self._is_there[bins])
         pieces = np.count_nonzero(is_there[:-1] & ~is_there[1:])
         # A piece of n new words has n + WIDTH - 1 new shingles.
         return max(self._grown, self._lacking[0] - (WIDTH - 1) * pieces / self._later.sketch.shingles)
@@ -317,7 +317,7 @@ class Pair:
         if not (self.is_of_one_host and self._titles_say_nothing and 2 * lost > added > 0):
             return False
         at, bins = self._page.samples
-        is_there = np.append(True, self._earlier_codes[bins] == self._page.codes[bins])
+        is_there = np.append(True, self._is_there[bins])
         start, end = (np.searchsorted(at, self._page.document.values + shift) for shift in (1 - WIDTH, 1))
         known = np.cumsum(is_there)
         return bool(np.any(is_there[start] & (start < end) & (known[start] == known[end])))
@@ -384,8 +384,7 @@ class Pair:
         if not self.is_of_one_host:
             words -= {word for word in page.site_name if page.document.tokens.count(word) == 1}
         words &= set(page.document.tokens[start:])
-        is_there = self._earlier_codes == page.codes
-        found = [bins for word in words if len(bins := is_there[page.bins_of(word, start)])]
+        found = [bins for word in words if len(bins := self._is_there[page.bins_of(word, start)])]
         if not self.is_of_one_host:
             found = [np.concatenate(found)] if found else []
         if not found:
@@ -419,7 +418,7 @@ class Pair:
     def _passages(self) -> npt.NDArray[np.intp]:
         """The lengths, in words, of the passages of the later text that the earlier text lacks."""
         at, bins = self._page.samples
-        is_there = self._earlier_codes[bins] == self._page.codes[bins]
+        is_there = self._is_there[bins]
         passage = np.cumsum(is_there)  # the number of the passage: each begins with a shared shingle
         lacking = np.bincount(passage[~is_there], minlength=1)
         ends = np.concatenate([[-WIDTH], at[is_there], [len(self._page.document.hashes)]])
