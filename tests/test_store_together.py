@@ -7,6 +7,7 @@ other's pending documents. NEARDUP_TEST_DOCUMENTS is the number of documents tha
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -105,6 +106,21 @@ def test_stores_that_meet_find_what_is_pending(stores: list[Store]) -> None:
     one.withdraw(document)
     one.flush()
     assert [found(each, 7) for each in stores] == [[]] * 4
+
+
+def test_a_visit_that_two_stores_write_hides_no_document(tmp_path: Path, stores: list[Store]) -> None:
+    one, two, *_ = stores
+    one.record(link("http://site.example/list", None))
+    one.flush()
+    document = signature("a", exact=7)
+    one.add(document)
+    one.commit(document)
+    one.flush()
+    with closing(sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # the write of the second store waits for this lock
+        two.record(link("http://site.example/list", None))
+        two.flush(wait=False)
+        assert found(two, 7) == [(document.url, False)]
 
 
 def test_a_store_that_can_not_write_keeps_no_other_waiting(

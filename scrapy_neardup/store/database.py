@@ -28,6 +28,7 @@ _COLUMNS = "(number INTEGER PRIMARY KEY AUTOINCREMENT, key NOT NULL UNIQUE, valu
 SMALL = 2**25  # bytes; all checksums of a file up to this size are compared when it is opened, which takes 0.1 s
 ERRORS = sqlite3.Error, UnicodeDecodeError, MemoryError
 """The errors of SQLite. A damaged file raises the last two."""
+END = (1 << 63) - 1  # above the number of any row
 WRITTEN = 400  # rows in a statement that writes, since SQLite accepts at least 999 parameters
 PATIENCE = 1.0  # seconds between two checks that the thread is alive
 Changes: TypeAlias = Mapping[Key, tuple[Record | None, bool]]
@@ -214,6 +215,7 @@ class Writer:
     def __init__(self, path: str, table: str) -> None:
         self._path = path
         self._table = table
+        self.first = END  # the number of the first new row of the last write, from before its commit on
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
         options = {"tablename": table, "journal_mode": "WAL", "encode": bytes, "decode": bytes}
         with store_errors(path, "opened"):
@@ -233,6 +235,7 @@ class Writer:
 
         If the write fails, nothing is written, and the future raises StoreError.
         """
+        self.first = END
         return self._thread.submit(self._write, changes)
 
     def _write(self, changes: Changes) -> int:
@@ -242,13 +245,15 @@ class Writer:
                 [first] = self._do("SELECT max(seq) + 1 FROM sqlite_sequence WHERE name = ?", [self._table])
                 for statement, arguments in self._statements(changes):
                     self._do(statement, arguments)
+                self.first = first or 1
                 self._do("COMMIT")
             except BaseException:
+                self.first = END
                 with suppress(Exception):
                     self._do("ROLLBACK")
                 raise
         self.check_file()
-        return first or 1
+        return self.first
 
     def _statements(self, changes: Changes) -> Iterator[tuple[str, list[Any]]]:
         deleted: list[list[Any]] = [[key] for key, (record, _) in changes.items() if record is None]

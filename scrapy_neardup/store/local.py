@@ -24,12 +24,11 @@ from filelock import BaseFileLock, FileLock, Timeout
 from ..row_index import NEWEST, Places, Question, RowIndex, keep_nearest
 from . import database
 from .backend import Backend, Entry, Found, Row, StoreError
-from .database import Changes, Writer, open_database, store_errors
+from .database import END, Changes, Writer, open_database, store_errors
 from .records import COUNTED, DOCUMENT, Key, Record, bounds, code_of, dump, id_of, is_id
 from .stored_index import StoredIndex, folder_of, posted, remove
 
 AT_ONCE = 500  # rows to read at a time, which takes some milliseconds
-END = (1 << 63) - 1  # above the number of any row
 LOOK_SECONDS = 0.05  # seconds to wait for a lock, since another process may hold it only to check it
 
 
@@ -301,17 +300,17 @@ class SqliteBackend(MemoryBackend):
     def _read_news(self) -> tuple[list[Row], bool]:
         """Read and index at most `AT_ONCE` new rows of other processes, up to the next row of this process.
 
-        Return them, and whether more remain. Rows behind those of a running write are read when the write has ended.
+        Return them, and whether more remain. If this process has just written rows, wait until the write has ended.
         """
         first, last = self._own[0] if self._own else (END, 0)
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'
         rows = self._read(f"{query} {AT_ONCE}", (self._known, first))
-        has_failed = self._writing and self._writing[0].done() and self._writing[0].exception()
-        own = self._writing[1] if self._writing and not has_failed else {}
+        written = self._writer.first if self._writer and self._writing else END
         found: list[Row] = []
         for number, key, value in rows:
-            if key in own:
-                return found, False
+            if number >= written:
+                self._settle(wait=True)
+                return found, True
             self._known = number
             if self._rows.get(key, key) is not None:  # else this process deletes it
                 if known := posted(key, value):
