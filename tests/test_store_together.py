@@ -108,6 +108,16 @@ def test_stores_that_meet_find_what_is_pending(stores: list[Store]) -> None:
     assert [found(each, 7) for each in stores] == [[]] * 4
 
 
+def test_what_was_pending_when_it_was_seen_stays_once_it_is_committed(stores: list[Store]) -> None:
+    one, two, *_ = stores
+    document = signature("a", exact=7)
+    one.add(document)
+    assert names(each for _, each in two.find(asking({"exact": (7,)}))) == ["a"]
+    one.commit(document)
+    one.close()  # its run is no longer held
+    assert [found(two, 7) for _ in range(2)] == [[(document.url, False)]] * 2
+
+
 def test_a_visit_that_two_stores_write_hides_no_document(tmp_path: Path, stores: list[Store]) -> None:
     one, two, *_ = stores
     one.record(link("http://site.example/list", None))

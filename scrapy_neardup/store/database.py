@@ -245,6 +245,7 @@ class Writer:
                 [first] = self._do("SELECT max(seq) + 1 FROM sqlite_sequence WHERE name = ?", [self._table])
                 for statement, arguments in self._statements(changes):
                     self._do(statement, arguments)
+                self.check_file()
                 self.first = first or 1
                 self._do("COMMIT")
             except BaseException:
@@ -252,7 +253,6 @@ class Writer:
                 with suppress(Exception):
                     self._do("ROLLBACK")
                 raise
-        self.check_file()
         return self.first
 
     def _statements(self, changes: Changes) -> Iterator[tuple[str, list[Any]]]:

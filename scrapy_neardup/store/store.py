@@ -282,8 +282,8 @@ class Store:
             self._recent.append(signature)  # since `_held` has weak references
             signature.count = self.urls.count
         self.urls.note(signature)
-        if row.is_pending:
-            self._elsewhere.add(signature)
+        note = self._elsewhere.add if row.is_pending else self._elsewhere.discard  # it may be committed by now
+        note(signature)
         return signature
 
     def signatures(self) -> Iterator[Signature]:
