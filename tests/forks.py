@@ -30,7 +30,7 @@ from typing import Any, TextIO
 
 HERE = Path(__file__).parent
 MODULES = ("scrapy.cmdline", "scrapy.core.engine", "scrapy.dupefilters", "scrapy.logformatter", "scrapy.pqueues")
-MODULES += ("scrapy.squeues", "scrapy.statscollectors")
+MODULES += ("multiprocessing.synchronize", "scrapy.squeues", "scrapy.statscollectors")
 
 
 class Forks:
