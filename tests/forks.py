@@ -30,7 +30,7 @@ from typing import Any, TextIO
 
 HERE = Path(__file__).parent
 MODULES = ("scrapy.cmdline", "scrapy.core.engine", "scrapy.dupefilters", "scrapy.logformatter", "scrapy.pqueues")
-MODULES += ("scrapy.squeues", "scrapy.statscollectors")
+MODULES += ("multiprocessing.synchronize", "scrapy.squeues", "scrapy.statscollectors")
 
 
 class Forks:
@@ -39,10 +39,12 @@ class Forks:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
-    def start(self, folder: Path, arguments: Sequence[str], env: dict[str, str], terminal: str = "") -> Fork:
-        """Run `neardup VERB …`, `crawl SPEC` or `code CODE …`, with stdout and stderr in files or on a terminal."""
-        files = () if terminal else (new_file(), new_file())
-        streams = map(str, files or (terminal, terminal))
+    def start(
+        self, folder: Path, arguments: Sequence[str], env: dict[str, str], *, stdout: str = "", stderr: str = ""
+    ) -> Fork:
+        """Run `neardup VERB …`, `crawl SPEC` or `code CODE …`; stdout and stderr are kept, or go to devices."""
+        files = [None if device else new_file() for device in (stdout, stderr)]
+        streams = [str(file or device) for file, device in zip(files, (stdout, stderr), strict=True)]
         return Fork(self, self.ask("start", str(folder), list(arguments), env, *streams), files)
 
     def talk(self, folder: Path, arguments: Sequence[str], env: dict[str, str]) -> Talk:
@@ -70,7 +72,7 @@ class Forks:
 class Fork:
     """A forked process, with as much of `subprocess.Popen` as tests need."""
 
-    def __init__(self, forks: Forks, pid: int, files: Sequence[Path]) -> None:
+    def __init__(self, forks: Forks, pid: int, files: Sequence[Path | None]) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self._forks = forks
@@ -93,10 +95,10 @@ class Fork:
         return code
 
     def communicate(self, timeout: float = 120) -> tuple[str, str]:
-        """Return stdout and stderr once it has ended; only once."""
+        """Return what was kept of stdout and stderr once it has ended; only once."""
         self.wait(timeout)
-        texts = [file.read_text(encoding="utf-8") for file in self._files]
-        for file in self._files:
+        texts = [file.read_text(encoding="utf-8") if file else "" for file in self._files]
+        for file in filter(None, self._files):
             file.unlink()
         return texts[0], texts[1]
 
@@ -113,11 +115,11 @@ class Talk(Fork):
 
     def __init__(self, forks: Forks, pid: int, errors: Path, stdin: TextIO, stdout: TextIO) -> None:
         super().__init__(forks, pid, [errors])
-        self.stdin, self.stdout = stdin, stdout
+        self.stdin, self.stdout, self._errors = stdin, stdout, errors
 
     def errors(self) -> str:
         """Return what has come on stderr so far."""
-        return self._files[0].read_text(encoding="utf-8")
+        return self._errors.read_text(encoding="utf-8")
 
     def communicate(self, timeout: float = 120) -> tuple[str, str]:
         self.stdin.close()
@@ -125,7 +127,7 @@ class Talk(Fork):
             said = self.stdout.read()
         self.wait(timeout)
         errors = self.errors()
-        self._files[0].unlink()
+        self._errors.unlink()
         return said, errors
 
 

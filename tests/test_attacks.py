@@ -160,11 +160,12 @@ def test_no_host_that_comes_later_hides_pages_of_an_innocent_one(crawl, a, b, sh
         b.pages[path] = Page(canonical(url) + html(article(number + 100), "b"))
     spam = crawl("OneAfterAnother", {"NEARDUP_RECHECK": 1}, urls=[f"{b.url}{path}" for path in b.pages])
     assert len(spam.items) == len(ALL)
+    each_kind = innocent[len(ENOUGH) - 5 :]
     for settings in ({}, {"NEARDUP_REDIRECT_MIRRORS": True}, {"NEARDUP_REVISIT": "drop"}):
         before = len(a.requests)
-        result = crawl("OneAfterAnother", settings, urls=innocent)
-        assert len(a.asked(since=before)) == len(ALL)
-        assert settings.get("NEARDUP_REVISIT") or sorted(result.urls) == sorted(innocent)
+        result = crawl("OneAfterAnother", settings, urls=each_kind)
+        assert len(a.asked(since=before)) == len(each_kind)
+        assert settings.get("NEARDUP_REVISIT") or sorted(result.urls) == sorted(each_kind)
 
 
 @pytest.mark.slow

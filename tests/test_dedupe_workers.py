@@ -149,10 +149,11 @@ def test_a_row_that_a_detector_fails_on_is_named(project: Path, start: str, mess
     assert refused(project, *call, "2") == said
 
 
-def test_the_rows_of_a_batch_that_kills_its_process_are_named(project: Path) -> None:
-    made = neardup(project, *with_one(project, "die"), "2")
+def test_the_rows_of_a_batch_that_kills_its_process_are_named_and_no_other_process_was_started(project: Path) -> None:
+    made = neardup(project, *with_one(project, "die"), "2", "-s", "NEARDUP_DETECTORS=odd.Counted")
     assert (made.returncode, made.stderr.count("\n")) == (2, 1), made.stderr
     assert "rows 1 to 200: a process died with exit code 1" in made.stderr
+    assert len(list(project.glob("process-*"))) == 1  # all rows are one batch
     assert not (project / "out.jsonl").exists()
 
 
@@ -161,7 +162,8 @@ def test_what_a_detector_prints_harms_nothing(project: Path) -> None:
     assert "200 rows, 200 kept" in succeeded(project, *with_one(project, "print"), "2").stderr
 
 
-@pytest.mark.parametrize(("count", "most"), [(10, 1), *slow((200, 1), (300, 2), (600, 3))])
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "most"), [(10, 1), (200, 1), (300, 2), (600, 3)])
 def test_no_more_processes_are_started_than_there_is_work_for(project: Path, count: int, most: int) -> None:
     write(project / "in.jsonl", [{"text": text(n, 30)} for n in range(count)])
     succeeded(

@@ -9,11 +9,8 @@ import pytest
 
 from scrapy_neardup import Document
 from scrapy_neardup.detectors import build_detectors
-from scrapy_neardup.processes import ProcessError, Processes, RowSigner, signed
+from scrapy_neardup.processes import ProcessError, RowSigner, signed
 from scrapy_neardup.settings import Config
-
-LARGE = b"x" * (1 << 20)  # more than a pipe holds
-
 
 class Deadly:
     """Ends each process to which it is sent; heavy, so that it is."""
@@ -22,26 +19,17 @@ class Deadly:
     heavy = True
 
     def __reduce__(self) -> Any:
-        return os._exit, (3,)
+        return os._exit, (3,), b"x" * (1 << 20)  # state, more than a pipe holds
 
     def fingerprints(self, document: Document) -> tuple[int, ...]:
-        return (len(LARGE),)
+        raise AssertionError
 
     def index(self) -> None:
         raise AssertionError
 
 
-def test_nobody_waits_for_a_process_that_dies_at_its_start() -> None:
-    pool = Processes(1, (LARGE, Deadly()))
-    try:
-        with pytest.raises(ProcessError, match="a process died with exit code 3"):
-            pool.submit(max, 1).result()
-    finally:
-        pool.stop()
-
-
-def test_a_feed_ends_with_a_word_of_it() -> None:
+def test_nobody_waits_for_a_process_that_dies_at_its_start_and_a_feed_ends_with_a_word_of_it() -> None:
     config = Config()
     signer = RowSigner(config, [*build_detectors(config), Deadly()])
-    with pytest.raises(ProcessError, match="--workers: a process died"):
+    with pytest.raises(ProcessError, match="--workers: a process died with exit code 3"):
         list(signed([[(1, {"text": "some"})]], signer, 2))

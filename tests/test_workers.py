@@ -84,18 +84,39 @@ def documents(count: int) -> list[Document]:
     return [Document(text=text(seed)) for seed in range(count)]
 
 
-def test_only_heavy_detectors_are_asked_elsewhere_and_say_what_they_say_here() -> None:
+def reader(html: str) -> str:
+    return f"{len(html)} characters, read by {os.getpid()}"
+
+
+reader.heavy = True  # type: ignore[attr-defined]
+
+
+def test_heavy_detectors_and_extractors_are_asked_elsewhere_and_say_what_they_say_here() -> None:
     pytest.importorskip("snowballstemmer")
     (dwswn,) = build_detectors(Config(detectors=["dwswn"]))
     given = [Document(text=text(seed, 400)) for seed in range(3)]
-    made = prepared([Exact(), SimHash(3), Heavy(), dwswn], *given)
+    htmls = [f"<title>T</title><p>{'x' * number}" for number in range(9)]
+
+    async def prepare_and_read() -> list[Any]:
+        await asyncio.gather(*map(workers.prepare, given))
+        return await asyncio.gather(*map(workers.read, htmls))
+
+    with closing(Workers([Exact(), SimHash(3), Heavy(), dwswn], 1, reader)) as workers:
+        assert workers.signs
+        assert workers.reads
+        pages = asyncio.run(prepare_and_read())
+    made = [document.ready for document in given]
     assert {tuple(each) for each in made} == {("heavy", "dwswn")}
     assert os.getpid() not in {each["heavy"][0] for each in made}
     assert [each["dwswn"] for each in made] == [dwswn.fingerprints(document) for document in given]
+    assert [page.text.split()[0] for page in pages] == [str(number + 19) for number in range(9)]
+    assert {page.title for page in pages} == {"T"}
+    assert str(os.getpid()) not in {page.text.split()[-1] for page in pages}
 
 
-@pytest.mark.parametrize(("detectors", "count"), [([Heavy()], 0), ([Exact()], 1)])
-def test_nothing_is_started_where_nothing_is_to_be_done(detectors: list[Any], count: int) -> None:
+@pytest.mark.parametrize(("detectors", "count"), [([Heavy()], 0), *slow(([Exact()], 1))])
+def test_nothing_is_made_where_nothing_is_to_be_done(detectors: list[Any], count: int) -> None:
+    assert not Workers(detectors, count).signs
     assert prepared(detectors, *documents(1), count=count) == [{}]
 
 
@@ -196,13 +217,6 @@ def test_the_crawl_goes_on_meanwhile_but_takes_in_no_more_than_it_has_room_for(
     assert 5 <= result.stats["received_before"] <= 20
 
 
-def reader(html: str) -> str:
-    return f"{len(html)} characters, read by {os.getpid()}"
-
-
-reader.heavy = True  # type: ignore[attr-defined]
-
-
 def failing(html: str) -> str:
     raise OddError("no text", "in this page")
 
@@ -219,13 +233,6 @@ def pages(extractor: Any, *htmls: str, count: int = 1) -> list[Any]:
     with closing(Workers([], count, extractor)) as workers:
         assert workers.reads
         return asyncio.run(read())
-
-
-def test_pages_are_read_elsewhere_where_that_takes_long() -> None:
-    made = pages(reader, *(f"<title>T</title><p>{'x' * number}" for number in range(9)))
-    assert [page.text.split()[0] for page in made] == [str(number + 19) for number in range(9)]
-    assert {page.title for page in made} == {"T"}
-    assert str(os.getpid()) not in {page.text.split()[-1] for page in made}
 
 
 @pytest.mark.slow
