@@ -40,7 +40,7 @@ class Claim:
         self.document = document
         self.signature = signature
         self.match = match
-        self.verdict = dedup.verdict(document, match)
+        self.verdict = dedup.verdict(document, signature, match)
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.apart = None if match else dedup.matcher.apart
@@ -284,7 +284,7 @@ class Deduplicator:
         record = record or self.signer.records([document])[0]
         return Signature(document.url, record, time.time(), document.title[:TITLE], document.label)
 
-    def verdict(self, document: Document, match: Match | None) -> Verdict:
+    def verdict(self, document: Document, signature: Signature, match: Match | None) -> Verdict:
         """Return the verdict on a document, given its match; `UNIQUE` for None."""
         if match is None:
             return UNIQUE
@@ -294,21 +294,24 @@ class Deduplicator:
             match.signature.label,
             *match.evidence,
             copies=match.signature.copy_count,
-            changed=self._has_changed(document, match.signature),
+            changed=self._has_changed(document, signature, match.signature),
         )
 
-    def _has_changed(self, document: Document, signature: Signature) -> bool:
-        """Return whether the document's own URL last returned a held document other than that of `signature`.
+    def _has_changed(self, document: Document, new: Signature, signature: Signature) -> bool:
+        """Return whether the document's own URL last returned a held document other than that of `signature` or `new`.
 
-        For one of several items of a page, return whether the page has given another state of the item since it gave
-        that of `signature`. With NEARDUP_REVISIT = "keep", return False for it, since changes do not matter then.
+        `new` is the document's own signature. For one of several items of a page, return whether the page has given
+        another state of the item since it gave that of `signature`. With NEARDUP_REVISIT = "keep", return False for it,
+        since changes do not matter then.
         """
         is_own = self.matcher.is_own(document.url, signature)
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
         if document.is_one_of_several or (link and not link.signature):
             return is_own and not self.matcher.keeps_revisits and self._was_replaced(document.url or "", signature)
         last = link.signature if link and not link.evidence else None  # else no item of this URL was new
-        if not link or not last or link.firm == (document.url in document.loose) or last.is_twin_of(signature):
+        if not link or not last or link.firm == (document.url in document.loose):
+            return False
+        if last.is_twin_of(new) or last.is_twin_of(signature):
             return False
         if is_own and not link.firm and self._shares_url(signature, link):
             return False

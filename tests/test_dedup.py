@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -637,6 +638,17 @@ def test_a_preferred_document_takes_the_place_of_one_with_other_fields(tmp_path:
                 made.commit()
             assert (made.verdict.status, made.verdict.changed) == (status, False)
             assert known(dedup, B).is_copy
+
+
+def test_a_copy_that_was_pending_when_a_preferred_document_came_elsewhere_has_not_changed(tmp_path: Path) -> None:
+    opened = partial(Deduplicator.open, tmp_path / "store.sqlite", preferred_hosts=["c.example"], revisit="drop")
+    with opened() as one, opened() as two:
+        copy = claim(one, B, NEAR)
+        committed(two, C)
+        copy.commit()
+    with opened() as later:
+        assert (made := committed(later, B, NEAR)).verdict.duplicate_of == C
+        assert not made.verdict.changed
 
 
 def test_near_copies_repeat_a_preferred_document_that_is_pending(preferring: Deduplicator) -> None:
