@@ -12,6 +12,7 @@ from scrapy_neardup.detectors import build_detectors
 from scrapy_neardup.processes import ProcessError, RowSigner, signed
 from scrapy_neardup.settings import Config
 
+
 class Deadly:
     """Ends each process to which it is sent; heavy, so that it is."""
 
