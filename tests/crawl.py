@@ -102,18 +102,11 @@ async def crawl_each() -> None:
     reactor.stop()
 
 
-class OfOneCrawl(Settings):
-    """Settings that nobody else has, so a crawler need not copy them, which takes a tenth of a small crawl."""
-
-    def copy(self) -> Settings:
-        return self
-
-
 async def crawl(spec: dict[str, Any]) -> bool:
     """Crawl, and return whether that went well."""
-    settings = OfOneCrawl(settings_of(spec))
+    settings = Settings(settings_of(spec))
     install_scrapy_root_handler(settings)
-    crawler = Crawler(spider_of(spec), settings)  # not by a runner, which makes other settings of them
+    crawler = Crawler(spider_of(spec), settings)  # a runner would copy the settings once more
     with patch_modules(spec):
         try:
             await crawler.crawl_async(spec=spec["args"])
