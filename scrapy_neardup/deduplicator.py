@@ -411,11 +411,11 @@ class Deduplicator:
             known = self.store.resolve(url) if url else None
             own = known if known and known.signature and not known.is_copy else None
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
-            if not (own and ((evidence and not own.evidence) or (own.firm and not firm))):
-                said = evidence or (
-                    own.evidence if own and own.signature is signature else None
-                )  # a successor stays one
-                self.store.record(Visit(url, signature, is_copy, time.time(), document.size, said, firm))
+            if own and ((evidence and not own.evidence) or (own.firm and not firm)):
+                continue
+            # A successor stays one.
+            said = own.evidence if own and own.signature is signature and not evidence else evidence
+            self.store.record(Visit(url, signature, is_copy, time.time(), document.size, said, firm))
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.

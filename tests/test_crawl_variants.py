@@ -8,7 +8,7 @@ import pytest
 from site_server import Page, article, html, serving
 
 ENOUGH = 41  # equal pages that bring a rule into force
-COUNT = 46
+COUNT = 50
 SKIP = {"NEARDUP_REVISIT": "skip"}
 
 

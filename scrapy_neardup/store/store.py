@@ -282,8 +282,10 @@ class Store:
             self._recent.append(signature)  # since `_held` has weak references
             signature.count = self.urls.count
         self.urls.note(signature)
-        note = self._elsewhere.add if row.is_pending else self._elsewhere.discard  # it may be committed by now
-        note(signature)
+        if row.is_pending:
+            self._elsewhere.add(signature)
+        else:  # it may have been committed since
+            self._elsewhere.discard(signature)
         return signature
 
     def signatures(self) -> Iterator[Signature]:
