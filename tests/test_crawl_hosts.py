@@ -163,6 +163,13 @@ def test_what_the_canonical_host_does_not_have_comes_from_the_mirror(crawl, a, b
     assert (result.count("requests/redirected"), result.count("dead_links/redirected")) == (4, 0)
 
 
+def test_what_gives_nothing_at_the_canonical_host_comes_from_the_mirror(crawl, a, b):
+    learn(crawl, a, b)
+    a.pages["/50.html"], b.pages["/50.html"] = Page("<html><body>Please wait.</body></html>"), page(50, "a")
+    result = crawl("ManySpider", REDIRECT, urls=urls(b, [50]))
+    assert (len(result.items), result.count("requests/redirected")) == (1, 1)
+
+
 def test_what_the_canonical_host_has_moved_is_not_missed_where_no_redirect_is_followed(crawl, a, b):
     learn(crawl, a, b)
     for number, target in enumerate(("/new.html", "/51.html", "http://127.0.0.3/login", "ftp://a.example/x"), 50):

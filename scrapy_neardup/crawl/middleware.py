@@ -96,7 +96,7 @@ class MirrorMiddleware(Component):
             if page := referer(request):
                 self._note_link(page)
             if before and ticket.mirror_of:  # the original host has moved the page
-                return await self._in_place_of(request, "redirect")
+                return await self.in_place_of(request, "redirect")
             if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
             is_new = not ticket.is_final and (self.config.skip_start or not is_start(request))
@@ -148,7 +148,7 @@ class MirrorMiddleware(Component):
         with self.neardup.handled(self, request.url):
             is_dead = response.status in self.config.dead_http_codes and not self._is_wanted(request, response)
             if is_dead or Ticket.of(request).mirror_of:
-                return await self._in_place_of(request, f"status {response.status}") or response
+                return await self.in_place_of(request, f"status {response.status}") or response
         return response
 
     async def process_exception(self, request: Request, exception: Exception) -> Request | None:
@@ -160,7 +160,7 @@ class MirrorMiddleware(Component):
             if is_dead and (ticket.mirror_of or ticket.reason == STAND_IN):
                 self._failed[host(request.url)] = True
             if is_dead or ticket.instead_of:  # a detour may fail with any error
-                return await self._in_place_of(request, type(exception).__name__)
+                return await self.in_place_of(request, type(exception).__name__)
         return None
 
     def _is_wanted(self, request: Request, response: Response) -> bool:
@@ -172,7 +172,7 @@ class MirrorMiddleware(Component):
             return False
         return True
 
-    async def _in_place_of(self, request: Request, reason: str) -> Request | None:
+    async def in_place_of(self, request: Request, reason: str) -> Request | None:
         """Return the request to send instead of a failed one; None if there is none. `reason`: for the log."""
         ticket = Ticket.of(request)
         if ticket.mirror_of:

@@ -177,9 +177,10 @@ class ItemOrigins(Component):
         connect(self._item_lost, signal=signals.item_error)
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        page, first, count = self._pages.setdefault(response, Page(response)), None, 0
+        page, first, count, is_blank = self._pages.setdefault(response, Page(response)), None, 0, True
         try:
             async for output in result:
+                is_blank &= output is None
                 if isinstance(output, Request):
                     disown(output)
                 elif output is not None:
@@ -198,6 +199,8 @@ class ItemOrigins(Component):
         if count == 1:
             page.gives_one = True
             yield first
+        elif is_blank and response.request and page.ticket.mirror_of:  # such as an error page with status 200
+            yield await self._requests.in_place_of(response.request, "no output")
 
     def process_item(self, item: Any) -> Any:
         self._begin(item)
