@@ -681,6 +681,7 @@ def test_meetings_of_one_form_and_title_are_kept(title: str, count: int) -> None
         (f"{A}/2", "Trams", "tram 19 at 8", FIGURE),
         (f"{A}/2", "Trams", "tram 19 at 8 today", FIGURE),
         (f"{A}/2", "", "tram 19 at 8", FIGURE),
+        (f"{A}/2", "", "tram ۱۹ at ۸", FIGURE),
         (f"{A}/2", "", "tram 19 at 8 today", "copy"),  # without titles, a frame may have its own figures
         (f"{A}/2", "Trams", "tram 18 at 7, 19", "copy"),  # one more
         (f"{A}/2", "Trams", "tram 18", "copy"),  # one less

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from .. import native
 
-SCHEME = "tokens/2"
+SCHEME = "tokens/3"
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts without spaces between words for which there is no segmenter.
@@ -131,11 +131,16 @@ def _depends(character: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _form(character: str) -> str:
-    """Normalize a character, but keep its case. A separator becomes a blank; a Han word gets blanks around it."""
+    """Normalize a character, but keep its case. A digit of any script becomes ASCII, a separator a blank.
+
+    A Han word gets blanks around it.
+    """
     return "".join(map(_parted, _visible(character)))
 
 
 def _parted(character: str) -> str:
+    if character.isdecimal():
+        return str(unicodedata.decimal(character))
     if re.match(f"[{_HAN}]", character) and not _FIRST <= character <= _LAST:
         return f" {character} "
     return character if _UNSPACED_RUN.match(character) or character.isalnum() or _is_mark(character) else " "
