@@ -37,9 +37,11 @@ _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:
 # those that they stand in; and currencies in their values.
 _MONEY = re.compile(
     "stock|quantity|qty|availab|inventory|onhand|(?:item|unit|seat|ticket|room|place)s?(?:left|remaining)$"
-    "|price|cost|amount|salary|(?:fee|rate)s?$|^(?:hinta|fiyat|harga|kaina|cena|preț|(?:msrp|rrp|bid|pris|valor|pret)$)"
-    "|precio|preço|preco|importe|tarif|alquiler|preis|betrag|gehalt|miete|prix|coût|montant|loyer|salaire|prezzo|canone"
-    "|prijs|huur|цена|ціна|стоимость|зарплата|τιμή|السعر|ราคา|(?<!评)价|價|租|金额|薪|库存|在庫|数量|価格|料金|値段|가격|요금"
+    "|price|cost|amount|salary|(?:fee|rate)s?$|(?:^|ly|net|base)(?:rent|pay|wage)$|bid$"
+    "|^(?:hinta|fiyat|harga|kaina|cena|cijena|preț|(?:msrp|rrp|pris|valor|pret|ár|giá|seats)$)"
+    "|precio|preço|preco|importe|tarif|alquiler|salario|preis|betrag|gehalt|miete|verfügbar|prix|coût|montant|loyer"
+    "|salaire|prezzo|canone|prijs|huur|цена|ціна|стоимость|зарплата|оклад|τιμή|السعر|قیمت|מחיר|कीमत|ราคา"
+    "|(?<!评)价|價|租|金额|薪|库存|在庫|数量|価格|料金|値段|家賃|가격|요금|월세"
 )
 _MONEY_OF = re.compile("price|cost|amount|salary|precio|preis|prix|prezzo|价格|価格|rent|fare|wage|cena|费用")
 _CURRENCY = re.compile(
@@ -60,7 +62,7 @@ _DATE = re.compile(
     r"|[^\W\d_]{3}[.,]? (?:\d\d?,? |de )?(?:19|20)\d\d(?!\d|[.,]\d| ?[^\W\d_])"
     rf"|\d(?:st|nd|rd|th)? (?:of )?{_MONTH}(?!\w)|(?<!\w){_MONTH}\.? \d"
 )
-_DECIMAL = re.compile(r"\d[.,]\d")
+_DECIMAL = re.compile(r"\d[.,]\d|^\d+(?::\d+)+$|^\d+ ?%$")  # also a time, a score, a share
 _FIGURE = re.compile(r"\d")
 _FILLER = re.compile(r"[\s!-/:-@\[-`{-~–—…·•]*")  # "-" and the like in place of a number
 # The beginning of a strong fact; others, such as "n/a" and "0", only fill a field.
@@ -73,12 +75,14 @@ _MOMENT = re.compile(
     r"\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?",
     re.I,
 )
+_DAY_FIRST = re.compile(r"(\d\d)[/.-](\d\d)[/.-](\d{4})(?=[ T])")
 _LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a fragment for a page stays
-# In a query, what names a page: a number, or the name of a file or video.
+_WORD_OF_SCHEMA = re.compile(r"https?://schema\.org/\w+$")
+# In a query, what names a page: a number, a date, or the name of a file or video.
 _PAGE_ID = re.compile(
     r"[?&]((?:(?:article|category|doc|document|event|file|item|job|news|node|page|post|product|story|thread|topic)?_?id"
-    r"|[pmuv]id|p|nr?|no|num|number|item|key|edition|issue|year)=\d{1,9}"
-    r"|(?:f|file|filename|attachment|document|doc)=[^&#;]{1,200}|v=(?!\d+(?:[&#;]|$))[\w-]{11})(?=[&#;]|$)"
+    r"|[pmuv]id|nr?|no|num|number|item|key|edition|issue)=\d{1,20}|(?:p|year)=\d{1,9}|(?:date|day)=[\d-]{1,10}"
+    r"|(?:f|file|filename|attachment|document|doc)=[^&#;]{1,200}|id=[\w-]{1,64}|v=(?!\d+(?:[&#;]|$))[\w-]{11})(?=[&#;]|$)"
 )
 
 
@@ -156,8 +160,12 @@ def string_fact(field: str, text: str, clock: Clock) -> Fact:
 
 
 def link_fact(link: str) -> Fact:
-    """Return the fact of a link. Its scheme does not count; of its query and fragment, only what names a page does."""
-    return Kind.LINK, hash_text("&".join([_LINK_END.sub("", link), *sorted(_PAGE_ID.findall(link.lower()))]))
+    """Return the fact of a link. Its scheme does not count; of its query and fragment, only what names a page does.
+
+    A word of schema.org, such as `https://schema.org/InStock`, is a word.
+    """
+    kind = Kind.WORDS if _WORD_OF_SCHEMA.match(link) else Kind.LINK
+    return kind, hash_text("&".join([_LINK_END.sub("", link), *sorted(_PAGE_ID.findall(link.lower()))]))
 
 
 def list_fact(elements: Collection[Fact]) -> Fact:
@@ -216,7 +224,7 @@ def _moment(text: str) -> datetime | float | None:
     if text.isdecimal() and len(text) in (10, 13):
         return float(text)
     with suppress(ValueError, TypeError, IndexError, OverflowError):
-        if found := _MOMENT.fullmatch(text):
+        if found := _MOMENT.fullmatch(_DAY_FIRST.sub(r"\3-\2-\1", text)):
             *parts, zone = found.groups("")
             offset = f"{zone[:3]}:{zone[-2:]}" if zone[:1] in ("+", "-") else "+00:00" if zone else ""
             return datetime.fromisoformat("{}-{}-{}T{}:{}:{:0>2}".format(*parts) + offset)

@@ -45,7 +45,7 @@ SHORT = 50  # the minimum characters of a short text without a usual name, in an
 WHOLE = 500  # characters of other texts, from which on an item's whole page is left out
 LISTED = 4  # words that the strings of a list have on average if they are paragraphs, and not tags
 LEAST = 2  # the minimum facts, the title included, of a record without text
-DEEP = 8  # the depth from which nested values are ignored
+DEEP = 16  # the depth from which nested values are ignored
 LABEL = 80  # characters of a label
 LONGEST = 5000  # the maximum characters of a URL or a title
 SNIFFED = 1445  # bytes at the beginning of a file that show its type
@@ -104,6 +104,7 @@ class Record:
         self._fetch = fetch or Fetch()
         self._is_row = fetch is None
         self._binary: set[str] = set()  # the fields with binary values
+        self._phrases: dict[str, Fact] = {}  # the facts of lists of phrases, which are also texts
         self._values: dict[str, Any] = {}
         """The values of facts by name of field, for the label. A string among them may become the title or a text."""
         top = {str(name): value for name, value in fields if name != TAG_FIELD}
@@ -287,9 +288,9 @@ class Record:
     def _is_ignored(self, path: str, value: Any) -> bool:
         if path in (self._config.fields or ()):
             return False
-        return is_ignored(path, self._config.ignore_fields) or (
-            is_ignored(path, OF_THE_CRAWL) and not (isinstance(value, str) and _is_long(value))
-        )
+        of_crawl = is_ignored(path, OF_THE_CRAWL) or is_ignored(path.rpartition(".")[2], OF_THE_CRAWL)
+        is_long = isinstance(value, str) and _is_long(value)
+        return is_ignored(path, self._config.ignore_fields) or (of_crawl and not is_long)
 
     def _read_string(self, path: str, text: str, facts: dict[str, Fact]) -> None:
         fields = self._config.fields
@@ -321,6 +322,8 @@ class Record:
                 self._read(path, value, facts, depth + 1)
         elif all(isinstance(value, str) for value in values) and _are_paragraphs(values):
             self._add_text(path, [text for text in values if text.strip()])
+            if not (any(map(_is_long, values)) or _TEXT.fullmatch(plain(path.rpartition(".")[2]))):
+                self._phrases[path] = list_fact([string_fact(path, text, self._fetch.clock) for text in values])
         elif elements := [fact for value in values if (fact := self._element(path, value, depth))]:
             facts[path] = list_fact(elements)
             if path in self._values and all(isinstance(value, (str, bytes)) for value in values):
@@ -352,6 +355,8 @@ class Record:
         for path in pages if others >= WHOLE else ():
             del self.texts[path]
             self.roles[path] = "ignored"
+        if self.texts.keys() > self._phrases.keys():  # each phrase counts beside a text, such as the steps of a recipe
+            self.facts |= self._phrases
 
     def _ignore_beside_text(self) -> None:
         """Leave out numbers of views, ranks, and binary values such as screenshots, if the item has a long text."""

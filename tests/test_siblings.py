@@ -140,6 +140,7 @@ def test_practically_equal_texts_need_the_subject_too(host: str, word: str, expe
         (("Very dark red - Shop", "Blue - Shop"), A, (), NAME),
         (("Very pale dark red - Shop", "Blue - Shop"), A, (), "copy"),
         (("Blue - Shop", "Very pale dark red - Shop"), A, (), "copy"),
+        (("手机壳 樱花粉红", "手机壳 薄荷翠绿"), A, (), NAME),
         (("Red", "Blue"), A, (), "copy"),  # nothing in common
         (("Boots - Shop", "Blue boots - Shop"), A, (), "copy"),  # the one has no name
         (("Red boots - Shop", "Red boots - Shop"), A, (), "copy"),
@@ -779,6 +780,14 @@ def test_a_page_under_its_own_url_is_another_one_if_a_sixth_of_its_text_is_new_i
         parts[40 * each : 40 * each] = words(15, 100 + each)
     documents = [Document(f"{A}/1", each) for each in (text(1, 500), " ".join(parts))]
     assert claimed(Deduplicator.open(), *documents) == ["unique", expected]
+
+
+@pytest.mark.parametrize("place", [0, 33])
+def test_a_page_is_another_one_if_a_sixth_of_its_text_is_new_at_its_beginning_or_end(place: int) -> None:
+    parts = words(40, 1)
+    parts[place : place + 7] = words(7, 101)
+    documents = [Document(f"{A}/1", each) for each in (text(1, 40), " ".join(parts))]
+    assert claimed(Deduplicator.open(), *documents) == ["unique", "unique"]
 
 
 def test_a_list_of_which_each_row_ages_is_no_other_page() -> None:

@@ -353,14 +353,15 @@ def _shared(title: Words, titles: Collection[Words]) -> int:
 def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
     """Return, for each of two titles, the tokens of the words that the other lacks.
 
-    Return None if a title has over `NAME` of these words. If the earlier title has none, return None unless both have
-    the same words in another order.
+    Return None if a title has over `NAME` of these words; tokens count instead if they are fewer, as in Chinese. If
+    the earlier title has none, return None unless both have the same words in another order.
     """
     alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
     is_moved = later != earlier and sorted(later) == sorted(earlier)
     ours, theirs = (tokenize(title_text(name)) for name in alone)
     has_names = all(alone) or theirs or is_moved
-    return (ours, theirs) if has_names and max(map(len, alone)) <= NAME else None
+    length = max(min(len(ours), len(alone[0])), min(len(theirs), len(alone[1])))
+    return (ours, theirs) if has_names and length <= NAME else None
 
 
 def title_text(name: Sequence[str]) -> str:
