@@ -412,7 +412,9 @@ def test_thin_pages_of_a_host_are_dropped_only_if_they_are_equal() -> None:
     bodies = [f"<div>{blocks(several(8))}<p>{end}</p></div>{comments}" for end in ("At low tide.", "At high tide.")]
     one, other = documents(*((whole(body), None) for body in bodies))
     assert statuses(one, other) == ["unique", "unique"]
-    assert statuses(one, replace(one, url="http://coast.example/again")) == ["unique", "duplicate"]
+    again = replace(one, url="http://coast.example/again")
+    assert statuses(one, again) == ["unique", "duplicate"]
+    assert statuses(one, replace(again, scripted=True)) == ["unique", "unique"]
     assert statuses(*(replace(each, thin=False) for each in (one, other))) == ["unique", "duplicate"]
 
 
@@ -423,6 +425,7 @@ def test_thin_pages_of_a_host_are_dropped_only_if_they_are_equal() -> None:
         ("", "Loading", False, False),
         (SCRIPT, "灯塔照亮海峡。" * 20, True, False),  # little text, but too much for a shell
         (SCRIPT, "灯塔照亮海峡。" * 40, False, False),
+        (SCRIPT, f"<noscript>{prose('shell', 300)}</noscript>", True, True),
     ],
 )
 def test_a_page_of_little_text_and_scripts(script: str, text: str, thin: bool, scripted: bool) -> None:

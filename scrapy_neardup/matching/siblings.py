@@ -169,6 +169,8 @@ class Pair:
 
     def _reasons(self) -> Iterator[str]:
         """Yield the reasons other than facts, such as different subjects or passages."""
+        if self._page.document.scripted:
+            yield "scripts make the text of the page"
         if self._page.document.thin and not self._is_same_page:
             yield "the text is thin, and the titles or the texts differ"
         if self.differ_in_subject and self._lacks_subject():

@@ -140,8 +140,8 @@ def extract(root: etree._Element) -> PageText:
     data = data_text(root)
     if weight(data) > 2 * main.letters:
         return PageText(title, data, thin=True)
-    has_scripts = next(root.iter("script"), None) is not None
-    return PageText(title, main.text, thin=main.thin or has_scripts, scripted=has_scripts and main.letters < _SHELL)
+    has_scripts, is_shell = next(root.iter("script"), None) is not None, main.unseen or main.letters < _SHELL
+    return PageText(title, main.text, thin=main.thin or has_scripts, scripted=has_scripts and is_shell)
 
 
 def data_text(root: etree._Element) -> str:

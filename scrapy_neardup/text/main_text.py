@@ -144,6 +144,7 @@ class MainText(NamedTuple):
     text: str  # one line for each block
     thin: bool  # true if `text` is less than half of the page's text outside links, was hidden, or is almost only links
     letters: int  # the weight of the text; 0 if nothing was left, so that `text` is all of the page
+    unseen: bool = False  # true if `text` has a <noscript>, which browsers with scripts do not show
 
 
 def main_text(root: etree._Element) -> MainText:
@@ -241,7 +242,8 @@ class _Page:
         is_part = _weigh_more(lines.left_out, 2 * letters - self._prose[-1])
         is_thin = is_hidden or is_part or 5 * prose < letters
         if letters:
-            return MainText("\n".join([lines.texts[at] for at in chosen]), is_thin, letters)
+            text, is_unseen = "\n".join([lines.texts[at] for at in chosen]), (_CONTROL, "noscript") in self._given_up
+            return MainText(text, is_thin, letters, is_unseen)
         self._read(None)
         return MainText("\n".join(self.lines.texts), is_thin, 0)
 
