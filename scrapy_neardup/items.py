@@ -23,6 +23,7 @@ from urllib.parse import urljoin
 
 from itemadapter import ItemAdapter
 from w3lib.encoding import html_to_unicode
+from w3lib.html import remove_tags
 
 from .document import Document, Tree
 from .facts import Clock, Fact, Kind, brief, fact_of, link_fact, list_fact, nested_fact, pack, plain, string_fact
@@ -43,6 +44,7 @@ ALL = "*"  # in NEARDUP_IGNORE_FIELDS: all facts
 ENOUGH = 20  # the minimum words of a text
 SHORT = 50  # the minimum characters of a short text without a usual name, in an item without texts
 WHOLE = 500  # characters of other texts, from which on an item's whole page is left out
+WORDY = 100  # words of an HTML text, from which on its pictures, videos and files do not count
 LISTED = 4  # words that the strings of a list have on average if they are paragraphs, and not tags
 LEAST = 2  # the minimum facts, the title included, of a record without text
 DEEP = 16  # the depth from which nested values are ignored
@@ -54,7 +56,23 @@ _TEXT = re.compile(
     "text|body|content|articlebody|article|maintext|html|description|summary|abstract|about"
     "|message|comment|post|review|quote|question|answer|正文|内容|文本|描述|简介|摘要|评论|回复|留言"
 )
-_TITLE = ("title", "headline", "heading", "name", "subject", "标题", "题目", "名称")
+_TITLE = (
+    *("title", "headline", "heading", "name", "subject", "标题", "题目", "名称", "titel", "titre", "título", "titulo"),
+    *(
+        "titolo",
+        "tytuł",
+        "başlık",
+        "заголовок",
+        "название",
+        "العنوان",
+        "عنوان",
+        "शीर्षक",
+        "タイトル",
+        "題名",
+        "제목",
+        "หัวข้อ",
+    ),
+)
 _COUNTS = ("position", "rank", "views", "hits")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
 _SAME = str.maketrans("’‘–—", "''--")  # signs that are written in two ways
@@ -62,6 +80,12 @@ _AS_OBJECT: Any = object.__str__  # writes where in memory a value lies
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 # The beginning of what is no page's URL.
 _NO_PAGE = re.compile(r"(?:javascript|mailto|tel|sms|skype|whatsapp|magnet|about|data):|https?:(?:///|/*$)", re.I)
+# What an HTML text shows or offers beside its words: pictures, videos, files.
+_MEDIA = re.compile(
+    r"""<(?:img|iframe|video|audio|source|embed)\b[^>]*?\ssrc\s*=\s*["']?([^"'\s>]+)"""
+    r"""|<a\b[^>]*?\shref\s*=\s*["']?([^"'\s>]+\.(?:pdf|docx?|xlsx?|pptx?|odt|csv|epub|zip|mp3|mp4)\b)""",
+    re.I,
+)
 _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data):\S+|www\.\S+", re.I)
 
 
@@ -302,6 +326,8 @@ class Record:
                 self.roles.setdefault(path, "link")
         elif ("<" in text and _TEXT.fullmatch(plain(path)) and looks_like_html(text)) or _is_long(text):
             self._add_text(path, [text])
+            if "<" in text and not is_whole_page(text) and (media := _media(text)):
+                facts[f"{path} media"] = list_fact(media)
         else:
             facts[path] = string_fact(path, text, self._fetch.clock)
             self._say_fact(path, text)
@@ -417,6 +443,12 @@ def is_ignored(path: str, patterns: tuple[str, ...]) -> bool:
 def _is_long(text: str) -> bool:
     """Return whether a string has enough words to be a text."""
     return len(text) >= 2 * ENOUGH - 1 and has_words(text, ENOUGH)
+
+
+def _media(html: str) -> list[Fact]:
+    """Return the facts of what a short HTML text shows or offers beside its words; [] for a long text."""
+    links = ["".join(found) for found in _MEDIA.findall(html)]
+    return [] if links and has_words(remove_tags(html), WORDY) else [*map(link_fact, links)]
 
 
 def _are_paragraphs(texts: list[str]) -> bool:

@@ -248,7 +248,7 @@ def test_text_of_a_page_that_says_more_is_thin() -> None:
 # Titles
 
 
-@pytest.mark.parametrize("name", ["title", "headline", "Name", "job_title", "pageTitle", "标题"])
+@pytest.mark.parametrize("name", ["title", "headline", "Name", "job_title", "pageTitle", "标题", "Título", "제목"])
 def test_usual_names_of_titles(name: str) -> None:
     assert read({"author": "Ann", name: "Boats", "lead": BODY}).title == "Boats"
     assert role({name: "Boats", "lead": BODY}, name) == "title"
@@ -322,6 +322,8 @@ OTHER_FACTS = [
     ({"job": {"place": "Ulm"}}, {"job": {"place": "Bonn"}}),
     ({"a": {"place": "Ulm"}}, {"b": {"place": "Ulm"}}),
     tuple({"a": [{"b": [{"c": [{"d": [{"e": {"f": [{"g": {"h": place}}]}}]}]}]}]} for place in ("Ulm", "Bonn")),
+    tuple({"body": f"<p>{BODY}</p><img src='/{n}.png'>"} for n in (1, 2)),
+    tuple({"body": f"<p>{BODY}</p><a href=/{n}.pdf>Download</a>"} for n in (1, 2)),
     tuple({"hours": [f"Room {room} is open until {end}" for room in range(9)]} for end in (5, 6)),
     ({"offers": [{"price": 1, "size": 8}, {"price": 2}]}, {"offers": [{"price": 2, "size": 8}, {"price": 1}]}),
     ({"file": "http://a.example/1.pdf"}, {"file": "http://a.example/2.pdf"}),

@@ -277,11 +277,12 @@ _SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[
 # Operators, currencies, arrows, stars, faces and the like.
 _SIGNS = r"-+*/%=<>!&|^~#$¢£¤¥♯\u20a0-\u20cf\u2190-\u2bff\U0001f000-\U0001faff"
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
+_CHARACTER = f"[{_UNSPACED}\u3400-\u9fff]"
 
 
 def title_words(title: str) -> Words:
-    """Return the words of a title in lower case. Each Chinese or Japanese character, and each run of signs, is a word.
+    """Return the words of a title in lower case. Each run of signs, and each character of a script without spaces
+    between words, is a word.
 
     Signs as in "C++" and ".NET" are part of their word.
     """
@@ -353,17 +354,18 @@ def _shared(title: Words, titles: Collection[Words]) -> int:
 def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
     """Return, for each of two titles, the tokens of the words that the other lacks.
 
-    Return None if a title has over `NAME` of these words; tokens count instead if they are fewer, as in Chinese. If
-    the earlier title has none, return None unless both have the same words in another order.
+    Return None if a title has over `NAME` of these words. In scripts without spaces, tokens count instead: pairs of
+    characters half. If the earlier title has none, return None unless both have the same words in another order.
     """
     alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
     is_moved = later != earlier and sorted(later) == sorted(earlier)
     ours, theirs = (tokenize(title_text(name)) for name in alone)
     has_names = all(alone) or theirs or is_moved
-    length = max(min(len(ours), len(alone[0])), min(len(theirs), len(alone[1])))
+    counts = (sum(0.5 if _UNSPACED_RUN.match(token) else 1 for token in name) for name in (ours, theirs))
+    length = max(map(min, counts, map(len, alone)))
     return (ours, theirs) if has_names and length <= NAME else None
 
 
 def title_text(name: Sequence[str]) -> str:
-    """Return the words of a title as text, without blanks between Chinese or Japanese characters."""
+    """Return the words of a title as text, without blanks between characters of scripts without spaces."""
     return "".join(word if re.match(_CHARACTER, word) else f" {word} " for word in name)
