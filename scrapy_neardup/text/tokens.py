@@ -354,16 +354,28 @@ def _shared(title: Words, titles: Collection[Words]) -> int:
 def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
     """Return, for each of two titles, the tokens of the words that the other lacks.
 
-    Return None if a title has over `NAME` of these words. In scripts without spaces, tokens count instead: pairs of
-    characters half. If the earlier title has none, return None unless both have the same words in another order.
+    Return None if a title has over `NAME` of these words, unless the titles differ in one place only, in up to `NAME`
+    tokens. If the earlier title has none, return None unless both have the same words in another order.
     """
     alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
     is_moved = later != earlier and sorted(later) == sorted(earlier)
     ours, theirs = (tokenize(title_text(name)) for name in alone)
     has_names = all(alone) or theirs or is_moved
-    counts = (sum(0.5 if _UNSPACED_RUN.match(token) else 1 for token in name) for name in (ours, theirs))
-    length = max(map(min, counts, map(len, alone)))
-    return (ours, theirs) if has_names and length <= NAME else None
+    is_brief = max(map(len, alone)) <= NAME or max(map(_length, _between(later, earlier))) <= NAME
+    return (ours, theirs) if has_names and is_brief else None
+
+
+def _between(a: Words, b: Words) -> tuple[Words, Words]:
+    """Return two titles without the words with which both begin, and then without those with which both end."""
+    start = _shared(a, [b])
+    a, b = a[start:], b[start:]
+    end = _shared(a[::-1], [b[::-1]])
+    return a[: len(a) - end], b[: len(b) - end]
+
+
+def _length(name: Words) -> float:
+    """Return the number of tokens of a part of a title. A pair of characters of a script without spaces is a half."""
+    return sum(0.5 if _UNSPACED_RUN.match(token) else 1 for token in tokenize(title_text(name)))
 
 
 def title_text(name: Sequence[str]) -> str:
