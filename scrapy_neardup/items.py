@@ -326,7 +326,7 @@ class Record:
                 self.roles.setdefault(path, "link")
         elif ("<" in text and _TEXT.fullmatch(plain(path)) and looks_like_html(text)) or _is_long(text):
             self._add_text(path, [text])
-            if "<" in text and not is_whole_page(text) and (media := _media(text)):
+            if path in self.texts and "<" in text and not is_whole_page(text) and (media := _media(text)):
                 facts[f"{path} media"] = list_fact(media)
         else:
             facts[path] = string_fact(path, text, self._fetch.clock)

@@ -343,6 +343,11 @@ def test_bytes_that_are_no_text_are_a_fact_of_an_item_without_a_long_text() -> N
     assert facts({**first, "text": BODY}) == facts({**second, "text": BODY})
 
 
+def test_pictures_of_a_text_that_is_not_compared_are_no_fact() -> None:
+    assert facts({"text": BODY, "body": f"<p>{BODY}</p><img src='/1.png'>"}, fields=("text",)) == b""
+    assert facts({"text": f"<p>{' '.join([BODY] * 9)}</p><img src='/1.png'>"}) == b""  # so long a text says enough
+
+
 def test_27_boots_with_one_description_have_27_different_facts() -> None:
     boots = [{"name": "Boot Nora", "sku": f"N-{size}", "price": 79, "description": BODY} for size in range(27)]
     assert len({facts(boot) for boot in boots}) == 27
