@@ -492,7 +492,7 @@ class Deduplicator:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(clean=kind is None or issubclass(kind, SystemExit))
+        self.close(clean=kind is None or (isinstance(error, SystemExit) and not error.code))
 
 
 def _urls(document: Document) -> list[str]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MAX_COPIES = 1000  # the maximum number of URLs of one document to consider
 MANY = 8  # a text at this many paths is no page's own text, however long it is: it may be a login wall
 DAY = 86_400.0
+AHEAD = 60.0  # seconds by which the clock of another machine may be ahead
 SKIP, REDIRECT, STOP = "skip", "redirect", "stop"
 
 
@@ -68,9 +69,10 @@ class Deliveries:
     """
 
     def __init__(self, store: Store, started: float) -> None:
-        """`started` is the start of the run. Deliveries in its lost period (`Store.lost`) do not count."""
+        """`started` is the start of the run. Deliveries in its lost periods (`Run.lost`) do not count."""
         self._store = store
         self.started = started
+        self._lost = next((run.lost for run in store.runs() if run.id == store.run), ())
         self.passing: WeakSet[Signature] = WeakSet()  # delivered, though no URL may return them any more
 
     def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
@@ -82,9 +84,11 @@ class Deliveries:
     def is_of_run(self, seen: float) -> bool:
         """Return whether a visit at the time `seen` belongs to this run.
 
-        Visits in a killed session of the run do not count, since their items may never have arrived in a feed.
+        Visits in a killed session of the run do not count, since their items may never have arrived in a feed. Nor do
+        visits in the future: another machine's clock was ahead.
         """
-        return seen >= self.started and not self._store.lost[0] < seen < self._store.lost[1]
+        is_now = self.started <= seen <= time.time() + AHEAD
+        return is_now and not any(first < seen < last for first, last in self._lost)
 
     def last(self, document: Signature, *, by_own_host: bool = False) -> float:
         """Return the time of the last delivery of a document, in seconds since the epoch; 0 if unknown."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from helpers import until
 from redis_server import Server
-from site_server import Gate, Page, Site, article, put_articles
+from site_server import Gate, Page, Site, article, html, put_articles
 from tiers import slow
 
 from scrapy_neardup.crawl import extension
@@ -79,6 +82,37 @@ def test_items_pass_while_the_server_fails_and_are_known_afterwards(crawl, a, b,
     copies = crawl(urls=put_articles(b, COUNT, "b"), settings={"NEARDUP_REVISIT": "drop"})
     judged = sum(map(copies.count, ("duplicates", "revisits", "requests/skipped")))
     assert (copies.urls, judged) == ([], COUNT)
+
+
+class Outage:
+    """A pipeline that ends the server when it has the item of a page."""
+
+    def __init__(self, server: int) -> None:
+        self.server = server
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler.settings.getint("TEST_SERVER"))
+
+    def process_item(self, item):
+        with suppress(ProcessLookupError):  # once the test has seen its end
+            while item["url"].endswith("/behind.html"):
+                os.kill(self.server, signal.SIGKILL)
+        return item
+
+
+@pytest.mark.slow
+def test_a_page_to_which_only_a_copy_links_is_found_again_after_an_outage(crawl, a, b):
+    a.pages["/1.html"] = Page(html(article(1)))
+    b.pages["/1.html"] = Page(html(article(1), "b", links=("/behind.html",)))
+    b.pages["/behind.html"] = Page(html(article(2), "b"))
+    urls = [f"{site.url}/1.html" for site in (a, b)]
+    outage = {"ITEM_PIPELINES": {"test_crawl_redis.Outage": 900}, "TEST_SERVER": crawl.server.process.pid}
+    process = crawl.start("SiteSpider", urls=urls, settings={"CONCURRENT_REQUESTS": 1, **outage})
+    until(lambda: crawl.server.process.poll() is not None, 60)
+    crawl.server.start()
+    assert "Error caught on signal handler" not in crawl.finish(process).log
+    assert f"{b.url}/behind.html" in crawl("SiteSpider", urls=urls, settings={"CONCURRENT_REQUESTS": 1}).urls
 
 
 class Patient:

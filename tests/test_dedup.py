@@ -369,6 +369,16 @@ def test_closing_withdraws_what_is_pending() -> None:
 # Links
 
 
+@pytest.mark.parametrize(("code", "status"), [(0, "revisit"), (143, "unique")])
+def test_a_program_that_a_signal_ends_leaves_a_dead_run(tmp_path: Path, code: int, status: str) -> None:
+    dedup = Deduplicator.open(tmp_path / "store.sqlite")
+    committed(dedup, A)
+    with pytest.raises(SystemExit), dedup:
+        raise SystemExit(code)
+    with Deduplicator.open(tmp_path / "store.sqlite") as dedup:
+        assert committed(dedup, A).verdict.status == status
+
+
 def test_links_of_a_document_and_its_mirrors(dedup: Deduplicator) -> None:
     old, other = "http://a.example/old", "http://b.example/old"
     held = committed(dedup, A, aliases=(old,), size=900).signature

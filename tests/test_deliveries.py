@@ -51,6 +51,12 @@ def test_what_a_link_told_is_kept_before_it_is_replaced(seen: float, is_copy: bo
     assert day.deliveries.is_delivered(day.held) == kept
 
 
+def test_what_is_to_come_by_the_clock_of_an_earlier_run_was_not_given_yet() -> None:
+    day = Day()
+    day.gives(day.held, time.time() + 3600)
+    assert not day.deliveries.is_delivered(day.held)
+
+
 def test_documents_are_told_apart_and_known_again_by_the_next_process(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,7 +76,8 @@ def test_documents_are_told_apart_and_known_again_by_the_next_process(
         }  # fmt: skip
 
 
-def test_what_a_run_gave_before_it_was_killed_is_to_come_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", [0, 1])
+def test_what_a_run_gave_before_it_was_killed_is_to_come_again(tmp_path: Path, others: int) -> None:
     path, first, second = str(tmp_path / "store.sqlite"), text(1), text(2)
 
     def given(dedup: Deduplicator, url: str, of: str) -> bool:
@@ -87,14 +94,17 @@ def test_what_a_run_gave_before_it_was_killed_is_to_come_again(tmp_path: Path) -
     assert given(killed, "http://a.example/2", second)
     killed.flush()
     killed.store.backend.close()
-    with Deduplicator.open(path, run="job") as dedup:
-        one, two = (dedup.store.resolve(f"http://a.example/{n}") for n in (1, 2))
-        assert one
-        assert two
-        assert one.signature
-        assert two.signature
-        assert dedup.deliveries.is_delivered(one.signature)
-        assert not dedup.deliveries.is_delivered(two.signature)
+    for _ in range(others):  # another run may end it before it is resumed
+        Deduplicator.open(path).close()
+    for _ in range(2):  # it may be resumed several times
+        with Deduplicator.open(path, run="job") as dedup:
+            one, two = (dedup.store.resolve(f"http://a.example/{n}") for n in (1, 2))
+            assert one
+            assert two
+            assert one.signature
+            assert two.signature
+            assert dedup.deliveries.is_delivered(one.signature)
+            assert not dedup.deliveries.is_delivered(two.signature)
 
 
 def test_what_another_process_wrote_of_the_url_since_the_claim_is_given_too(tmp_path: Path) -> None:

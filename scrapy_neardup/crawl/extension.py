@@ -46,6 +46,7 @@ _SHARED = object()  # the signal by which components find the shared state: its 
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # the maximum documents of a store whose changes a crawl counts at its end, in three seconds
 MOST_LATE = 1_000  # the maximum number of late documents; the first ones are dropped
+MOST_UNNOTED = 10_000  # the maximum number of URLs to keep fetching that wait for the store; the first ones are dropped
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or between two claims
 
 
@@ -72,6 +73,7 @@ class NearDup:
         self.lost: deque[Claim] = deque()  # claims of items that ended without an outcome
         # Documents that passed while the store did not answer, with what is to be called with their claims.
         self.late: deque[tuple[Document, Callable[[Claim], object]]] = deque(maxlen=MOST_LATE)
+        self._unnoted: deque[str] = deque(maxlen=MOST_UNNOTED)  # URLs to keep fetching, once the store answers
         self.advisers: list[Adviser] = []  # in the order in which they are asked
         self._components: list[Component] = []
         if self._run_file:
@@ -134,6 +136,8 @@ class NearDup:
         while self._is_syncing:
             await pause(PAUSE)
         self._withdraw_lost()
+        if self.late or self._unnoted:
+            await self.ask(self.dedup.store.backend.reach)
         while await self.catch_up():
             pass
         await self._tell()
@@ -311,7 +315,14 @@ class NearDup:
 
     def keep_fetching(self, *urls: str) -> None:
         """Keep fetching URLs that are known as copies, since they also return other content."""
-        self.later(self.dedup.keep_fetching, Document(aliases=urls))
+        self._unnoted.extend(urls)
+        self.later(self._note_unheld)
+
+    def _note_unheld(self) -> None:
+        urls = tuple(self._unnoted)
+        self.dedup.keep_fetching(Document(aliases=urls))
+        for _ in urls:
+            self._unnoted.popleft()
 
     # A failing store loses no item
 
@@ -320,6 +331,8 @@ class NearDup:
 
         A document that repeats a pending one stays in `late`.
         """
+        if self._unnoted:
+            self.keep_fetching()
         late, self.late = self.late, deque(maxlen=MOST_LATE)
         is_answered = True
         for document, then in late:

@@ -308,7 +308,7 @@ class MirrorMiddleware(Component):
                 self.neardup.keep_fetching(url)
             else:
                 self._copies[copy] = True
-        elif page and not claim.is_copy and not document.copy_count:
+        elif page and not claim.is_copy and not claim.verdict.copies:
             self._note_link(page, is_abroad=True)
 
     # Rechecks

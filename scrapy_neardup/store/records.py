@@ -42,9 +42,9 @@ from ..text.urls import canonical_url
 
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
 MADE = "meta/made"  # the key of the record of the store
-FORMAT = 18  # the version of the rows and their fields
+FORMAT = 19  # the version of the rows and their fields
 FIELDS = {
-    RUN: ("started", "closed", "sealed", "paused", "forgotten", "stats", "writer", "fields"),
+    RUN: ("started", "closed", "sealed", "paused", "forgotten", "lost", "stats", "writer", "fields"),
     DOCUMENT: ("url", "title", "first_seen", "record", "label", "sample"),
     VISIT: ("target", "size", "seen", "url", "is_copy", "firm", "evidence", "at", "before", "name"),
     HOST: ("trials", "met", "counters"),
@@ -87,6 +87,7 @@ class Run:
     """The highest row number when the run was last closed. Rows up to it are kept if the resumed run dies."""
     paused: float = 0.0  # the time of the last clean end; 0 if there was none
     forgotten: tuple[tuple[int, int], ...] = ()  # ranges of forgotten rows, as first and last number
+    lost: tuple[tuple[float, float], ...] = ()  # times from which the run lost rows, so deliveries in them do not count
     stats: Mapping[str, int] = field(default_factory=dict)
     """Scrapy's stats of the run, without their prefix. For a resumed run, the sums over all openings."""
     writer: str = ""  # the spider or command that last opened the run; "" for another program
@@ -98,7 +99,10 @@ class Run:
         lost = ((self.sealed + 1, last),) if forget and last > self.sealed else ()
         paused = self.paused if forget else now
         forgotten = tuple(dict.fromkeys(self.forgotten + lost))  # an earlier end may have been cut off
-        return replace(self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=forgotten)
+        periods = (*self.lost, (self.paused, now)) if forget else self.lost
+        return replace(
+            self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=forgotten, lost=periods
+        )
 
     def with_stats(self, stats: Mapping[str, int], fields: Iterable[str] = ()) -> Run:
         """Return the record with the stats, and names of fields, of the current opening added."""
@@ -325,9 +329,9 @@ def _trial(sites: Any, prefixes: Any, endings: Any, path: Any, outcome: Any, *re
 
 
 def _run(key: Any, body: Any) -> Run:
-    started, closed, sealed, paused, forgotten, *counts = body
-    ranges = tuple((first, last) for first, last in forgotten)
-    return Run(str(name_of(key)), started, closed, sealed, paused, ranges, *counts)
+    started, closed, sealed, paused, forgotten, lost, *counts = body
+    ranges, periods = (tuple((first, last) for first, last in each) for each in (forgotten, lost))
+    return Run(str(name_of(key)), started, closed, sealed, paused, ranges, periods, *counts)
 
 
 READERS: dict[str, Callable[[Key, Any], Record]]

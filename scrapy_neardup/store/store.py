@@ -99,9 +99,6 @@ class Store:
                 self._apply(row)
         if run is not None:
             end(self, died, keeps=self._keeps)
-        # The start and end of the period from which this run lost rows when it died, in seconds since the epoch.
-        lost = (each.paused for each in died if each.id == run and not self._keeps)
-        self.lost = next(((since, time.time()) for since in lost), (0.0, 0.0))
         self.catch_up()
 
     # Claims

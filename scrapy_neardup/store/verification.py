@@ -98,15 +98,19 @@ class Survey:
             self._targets.append(record.target)
         return True
 
-    def compare(self) -> None:
-        """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile."""
+    def compare(self, *, with_visits: bool) -> None:
+        """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile.
+
+        A server that was full may have deleted documents: `with_visits` compares them with the visits. In a file, a
+        visit without its document is no damage: one process may record the visit while another forgets the document.
+        """
         if not self._is_readable:
             return
         if self.runs and not self._has_schemes:
             self.note("the record of the schemes of the store is missing", _REFUSED)
         for code in sorted(self._writers.difference(map(records.code, self.runs))):
             self.note("records of runs are missing", "`export` and `stats` leave out their rows", f"code {code:08x}")
-        if lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum()):
+        if with_visits and (lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum())):
             self.note(f"{lost} visits lead to documents that do not exist", "these URLs are fetched again")
 
 
@@ -135,7 +139,7 @@ def _verify_file(address: str, survey: Survey) -> None:
             survey.begin(name)
             for row in _rows_of_file(db, table):
                 survey.add(*row)
-            survey.compare()
+            survey.compare(with_visits=False)
     survey.begin("")
     try:  # in a small file, a single damaged row prevents it
         database.open_database(path, writes=False).close()
@@ -178,7 +182,7 @@ def _verify_namespace(backend: Any, survey: Survey) -> None:
             survey.note("rows are missing in their index", _AGAIN, repr(key))
     try:
         if not (backend.news()[0] or any(map(backend.is_held, survey.runs))):  # no run is or was open meanwhile
-            survey.compare()
+            survey.compare(with_visits=True)
     except (StoreError, *DAMAGE) as error:
         survey.note(str(error), _REFUSED)
 
