@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from unicodedata import decimal
 
 import pytest
 from hypothesis import given, settings
@@ -102,7 +103,8 @@ ALL = pytest.mark.parametrize("all_of_them", [False, *slow(True)])
 def one_by_one(text: str) -> list[str]:
     """Return the words of a text that is made normal as a whole and cut run by run."""
     found: list[str] = []
-    for run in re.findall(f"[{_HAN}]+|[{_UNSPACED}]+|(?:(?![_{_HAN}{_UNSPACED}])[\\w{marks()}])+", normalize(text)):
+    normal = "".join(str(decimal(each)) if each.isdecimal() else each for each in normalize(text))
+    for run in re.findall(f"[{_HAN}]+|[{_UNSPACED}]+|(?:(?![_{_HAN}{_UNSPACED}])[\\w{marks()}])+", normal):
         if re.match(f"[{_HAN}]", run):
             for part in re.findall(f"[{_KNOWN}]+|.", run):
                 found += segmenter()(part.encode()).decode().split()
@@ -114,7 +116,7 @@ def one_by_one(text: str) -> list[str]:
 
 
 SOME = "中国人民图书馆的了 \n，。“’…§½ab1Ａ_.Ωé㐀\u9ffe\u200b\u00ad\u0301\u3099\uf900ｶﾞΣσがの㈠각\u1161👍\ufe0f\ud800"
-SOME += "م\u034f\u0640\ufe77"
+SOME += "๑٣م\u034f\u0640\ufe77"
 
 
 @pytest.mark.parametrize("examples", [150, *slow(1000)])
