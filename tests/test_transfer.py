@@ -329,7 +329,7 @@ def trial(place: int, value: Any) -> dict[str, Any]:
 
 
 RUN: dict[str, Any] = {"type": "run", "key": "r", "started": 1.0, "closed": 2.0, "sealed": 0, "paused": 0.0}
-RUN |= {"forgotten": [], "stats": {}, "writer": "", "fields": []}
+RUN |= {"forgotten": [], "lost": [], "stats": {}, "writer": "", "fields": []}
 
 
 @pytest.fixture(scope="module")
@@ -392,6 +392,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Place:
         ({**RUN, "sealed": -1}, "its sealed is -1"),
         ({**RUN, "sealed": 2**36}, "too many rows for a run"),
         ({**RUN, "forgotten": [[0, 2**60]]}, "too many rows for a run"),
+        ({**RUN, "lost": [[0.0, -1.0]]}, "its lost is ((0.0, -1.0),)"),
         ({**RUN, "paused": 1e18}, "its paused is 1e+18"),
         ({**RUN, "stats": {"documents": "many"}}, "its stats is {'documents': 'many'}"),
         ({**RUN, "fields": [7]}, "its fields is [7]"),
