@@ -242,8 +242,7 @@ class Pair:
     @property
     def _new(self) -> float:
         """The share of the later text's words that are new, in pieces of any length: from `_grown` to `_lacking`."""
-        _, bins = self._page.samples
-        is_there = self._is_there[bins]
+        is_there = self._is_there[self._page.samples[1]]
         # A piece of n new words has n + WIDTH - 1 new shingles, but n at the beginning or end of the text.
         pieces = np.count_nonzero(is_there[:-1] & ~is_there[1:]) - (not is_there[-1:].all())
         return max(self._grown, self._lacking[0] - (WIDTH - 1) * pieces / self._later.sketch.shingles)
