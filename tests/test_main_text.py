@@ -379,6 +379,13 @@ def test_marks_side_by_side_do_not_count() -> None:
     assert lines_of("".join(marked) + blocks(lines[8:])) == lines
 
 
+def test_the_lead_in_the_header_of_an_article_is_read() -> None:
+    lead = prose("lead", 120)
+    for parent, expected in (("article", [lead, *ARTICLE]), ("div", ARTICLE)):
+        page = page_of(f"<{parent}><header><h1>Gulls</h1><p>{lead}</p></header>{blocks(ARTICLE)}</{parent}>")
+        assert [line for line in page.text.split("\n") if line != "Gulls"] == expected
+
+
 # Thin and scripted pages
 
 

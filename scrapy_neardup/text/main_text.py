@@ -453,7 +453,7 @@ class _Lines:
 
 
 def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
-    reasons = _TAGS.get(tag, ())
+    reasons = () if tag == "header" and _has_lead(element) else _TAGS.get(tag, ())
     for key in _keys(element):
         if key in _TELLING:
             value = _attribute(element, key) or ""
@@ -464,6 +464,12 @@ def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
             elif key == "hidden" or (_HIDING_STYLE.search(value) if key == "style" else value == "true"):
                 reasons += _TAGS["template"]
     return reasons
+
+
+def _has_lead(header: etree._Element) -> bool:
+    """Return whether the <header> is that of an article and has a paragraph, which is the lead."""
+    parent = header.getparent()
+    return parent is not None and parent.tag in ("article", "main") and header.find(".//p") is not None
 
 
 @lru_cache(maxsize=1 << 14)
