@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from .fingerprints.hashes import hash_text
 from .hosts import SHORT, Counterpart
-from .matching.matcher import Preference
+from .matching.matcher import SCOPES, Preference
 from .matching.reviews import Reviews
 from .settings import Config
 from .signature import Signature, Visit
@@ -136,6 +136,7 @@ class Mirrors:
         self._config = config
         self._ttl = config.mirror_ttl
         self._preference = Preference(config.preferred_hosts)
+        self._scope = SCOPES[config.scope]
         self._hosts = {named_site(mirror): original for mirror, original in config.mirror_hosts.items()}
         self._reviews = reviews or Reviews(Config())
         self._deliveries = deliveries
@@ -149,10 +150,12 @@ class Mirrors:
 
         `before` has the URLs that redirected to `url`. Learned rules apply only to a URL that was never fetched.
         """
-        link = self._store.resolve(url)
+        link, advice = self._store.resolve(url), None
         if link is not None:
-            return None if self._is_led_to(link, before) else self._advise_known(url, link)
-        return self._advise_unknown(url) if self._config.skip_mirrors else None
+            advice = None if self._is_led_to(link, before) else self._advise_known(url, link)
+        elif self._config.skip_mirrors:
+            advice = self._advise_unknown(url)
+        return advice if advice and self._scope(url) == self._scope(advice.url or "") else None
 
     def _advise_known(self, url: str, link: Visit) -> Advice | None:
         if link.signature is None or not self._is_sure(link) or self._reviews.differ(url, link.signature.url):

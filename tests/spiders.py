@@ -179,17 +179,21 @@ class InlineSpider(ListSpider):
     """Awaits another page in the callback of each page, and yields both as one item."""
 
     async def page(self, response):
-        other = await self.crawler.engine.download_async(scrapy.Request(self.spec["inline"]))
+        meta = response.meta if self.spec.get("with_meta") else None
+        other = await self.crawler.engine.download_async(scrapy.Request(self.spec["inline"], meta=meta))
         texts = [each.css("p::text").get("") for each in (response, other)]
         yield {"url": response.url, "text": " ".join(texts)}
 
 
 class AgainSpider(ListSpider):
-    """Requests a failed page again."""
+    """Requests a failed page again: by the same request or, with `anew`, by a new one."""
 
     def failed(self, failure):
         super().failed(failure)
-        yield failure.request.replace(dont_filter=True)
+        if self.spec.get("anew"):
+            yield self.request(failure.request.url).replace(dont_filter=True)
+        else:
+            yield failure.request.replace(dont_filter=True)
 
 
 class TeaserSpider(ListSpider):

@@ -61,18 +61,20 @@ def test_what_must_be_fetched_is_fetched_and_a_start_request_skipped_only_where_
     assert (b.asked(since=asked), result.count("requests/skipped")) == ([], 4)
 
 
-def test_what_a_callback_awaits_is_never_skipped(crawl, a, b, urls):
+@pytest.mark.parametrize("with_meta", [True, *slow(False)])
+def test_what_a_callback_awaits_is_never_skipped(crawl, a, b, urls, with_meta):
     crawl("OneAfterAnother", urls=urls)
     a.pages["/new.html"] = Page(html(article(9)))
-    result = crawl("InlineSpider", urls=[f"{a.url}/new.html"], inline=urls[4])
+    result = crawl("InlineSpider", urls=[f"{a.url}/new.html"], inline=urls[4], with_meta=with_meta)
     assert (result.urls, result.count("requests/skipped")) == ([f"{a.url}/new.html"], 0)
     assert "ERROR" not in result.log
 
 
-def test_what_a_spider_asks_for_again_is_sent(crawl, a, b, urls):
+@pytest.mark.parametrize("anew", [True, *slow(False)])
+def test_what_a_spider_asks_for_again_is_sent(crawl, a, b, urls, anew):
     result, asked = second_run(crawl, b, urls[:2] + urls[4:6])
     assert (asked, result.count("requests/skipped")) == ([], 2)
-    result = crawl("AgainSpider", urls=urls[:2] + urls[4:6])
+    result = crawl("AgainSpider", urls=urls[:2] + urls[4:6], anew=anew)
     assert (len(b.asked()), result.count("requests/skipped")) == (4, 2)
 
 

@@ -96,6 +96,11 @@ def test_revisits_are_skipped_only_where_asked_for(store: Store) -> None:
     assert mirrors(store, revisit="skip", mirror_ttl=DAY - 1).advise(OWN) is None
 
 
+@pytest.mark.parametrize(("scope", "expected"), [("all", OWN), ("host", None), ("domain", None)])
+def test_nothing_is_skipped_because_of_what_is_out_of_scope(store: Store, scope: str, expected: str | None) -> None:
+    assert holder(mirrors(store, scope=scope), MIRROR) == expected
+
+
 def test_preferred_host_is_never_skipped_in_favour_of_another(store: Store) -> None:
     assert mirrors(store, preferred_hosts=["M.example"]).advise(MIRROR) is None
     assert holder(mirrors(store, preferred_hosts=["a.example"]), MIRROR) == OWN

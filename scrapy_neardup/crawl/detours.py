@@ -47,8 +47,10 @@ class Ticket(NamedTuple):
     def of(cls, request: Request) -> Ticket:
         """Return the valid ticket of a request; a blank one if there is none."""
         kept = _kept(request)
-        is_own = kept.url in (request.url, *kept.redirects(request)[:1])
-        return kept if is_own else cls(request.url, inherited=kept.inherited)
+        return kept if kept.is_of(request) else cls(request.url, inherited=kept.inherited)
+
+    def is_of(self, request: Request) -> bool:
+        return self.url in (request.url, *self.redirects(request)[:1])
 
     @classmethod
     def again(cls, request: Request, reason: str) -> Ticket:
@@ -111,13 +113,12 @@ def is_of_spider(request: Request) -> bool:
 
 
 def note_queued(request: Request) -> None:
-    """Mark a request that enters the queue. Any other request may be awaited by code, so it is never skipped."""
-    if not is_queued(request):
-        Ticket(request.url).put(request)
+    """Give a request that enters the queue a ticket. Any other one may be awaited by code, so it is never skipped."""
+    Ticket.of(request).put(request)
 
 
 def is_queued(request: Request) -> bool:
-    return is_start(request) or not {"depth", KEY}.isdisjoint(request.meta)
+    return _kept(request).is_of(request)
 
 
 def is_plain(request: Request) -> bool:

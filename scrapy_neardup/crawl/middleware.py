@@ -79,6 +79,7 @@ class MirrorMiddleware(Component):
         # By document that this run had already: the dead link that led to it.
         self._led: WeakKeyDictionary[Signature, str] = WeakKeyDictionary()
         self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, reasons for skips
+        self._told: LocalCache[str, bool] = LocalCache(LINKS)  # the URLs of skips that an errback was told of
         # The URLs of copies, and of pages with links. Either may come first. The second part of a key is `is_abroad`.
         self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
@@ -99,7 +100,8 @@ class MirrorMiddleware(Component):
                 return await self.in_place_of(request, "redirect")
             if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
-            is_new = not ticket.is_final and (self.config.skip_start or not is_start(request))
+            is_again = ticket.is_final or request.url in self._told
+            is_new = not is_again and (self.config.skip_start or not is_start(request))
             is_open_to_advice = is_of_spider(request) and is_queued(request) and self.config.action != "audit"
             if is_new and is_open_to_advice and (advice := await self._advice(request, before)):
                 return self._follow(request, advice)
@@ -230,6 +232,8 @@ class MirrorMiddleware(Component):
     def _skip(self, request: Request, advice: Advice) -> None:
         """Count and signal a skipped request. Keep it waiting if its document must still be delivered in this run."""
         self._count_skipped(1, advice.size)
+        if request.errback:  # which may send a request to this URL again
+            self._told[request.url] = True
         self.crawler.signals.send_catch_log(request_skipped, request=request)
         if advice.document:
             self._waiting.setdefault(advice.document, []).append((request, advice.size))

@@ -168,7 +168,7 @@ URL = "url"  # the name of no detector: a document's URL returned the candidate 
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
 _cached = lru_cache(maxsize=10_000)
-_SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
+SCOPES: dict[str, Callable[[str], str]] = {"all": lambda url: "", "host": _cached(host), "domain": _cached(domain)}
 Proposed: TypeAlias = tuple[str, Signature]  # the name of a detector, and a document that it proposed
 
 
@@ -181,7 +181,7 @@ class Matcher:
         self.preference = Preference(config.preferred_hosts)
         self.compared = 0  # the number of compared candidates so far
         self._store = store
-        self._scope = _SCOPES[config.scope]
+        self._scope = SCOPES[config.scope]
         self.apart: tuple[Signature, int] | None = None
         """For the last judged document: an earlier one that it repeats, and the name (`name_of`) of the only fact that
         keeps the two apart."""
