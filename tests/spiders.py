@@ -102,6 +102,7 @@ class ManySpider(ListSpider):
 
     def page(self, response):
         for text in response.css("p::text").getall():
+            assert text != "broken"
             yield {"text": text}
         if self.spec.get("bare_item"):
             yield {"price": 3}

@@ -163,9 +163,10 @@ def test_what_the_canonical_host_does_not_have_comes_from_the_mirror(crawl, a, b
     assert (result.count("requests/redirected"), result.count("dead_links/redirected")) == (4, 0)
 
 
-def test_what_gives_nothing_at_the_canonical_host_comes_from_the_mirror(crawl, a, b):
+@pytest.mark.parametrize("text", ["Please wait.", *slow("<p>broken")])
+def test_what_gives_nothing_or_an_error_at_the_canonical_host_comes_from_the_mirror(crawl, a, b, text):
     learn(crawl, a, b)
-    a.pages["/50.html"], b.pages["/50.html"] = Page("<html><body>Please wait.</body></html>"), page(50, "a")
+    a.pages["/50.html"], b.pages["/50.html"] = Page(f"<html><body>{text}</body></html>"), page(50, "a")
     result = crawl("ManySpider", REDIRECT, urls=urls(b, [50]))
     assert (len(result.items), result.count("requests/redirected")) == (1, 1)
 

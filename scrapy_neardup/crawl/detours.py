@@ -23,7 +23,6 @@ from ..text.urls import is_private
 KEY = "neardup"  # the meta key of tickets
 MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
 RECHECK, AFTER_ALL = "recheck", "sent after all"  # why it is sent although a skip was advised
-SKIPPED = "skipped"  # a request that the spider sends again after a skip is fetched
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
 # Meta keys that are secret, or useless on another host.
 _OF_ITS_HOST = (
@@ -67,7 +66,7 @@ class Ticket(NamedTuple):
     @property
     def is_final(self) -> bool:
         """True if a request with this ticket is sent whatever is advised."""
-        return self.reason in (RECHECK, AFTER_ALL, SKIPPED) or self.dead_link is not None
+        return self.reason in (RECHECK, AFTER_ALL) or self.dead_link is not None
 
     @property
     def mirror_of(self) -> str | None:

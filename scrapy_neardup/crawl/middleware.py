@@ -27,7 +27,6 @@ from .detours import (
     DEAD_LINK,
     MIRROR,
     RECHECK,
-    SKIPPED,
     STAND_IN,
     Ticket,
     detour,
@@ -79,7 +78,7 @@ class MirrorMiddleware(Component):
         # By document that this run had already: the dead link that led to it.
         self._led: WeakKeyDictionary[Signature, str] = WeakKeyDictionary()
         self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, reasons for skips
-        self._told: LocalCache[str, bool] = LocalCache(LINKS)  # the URLs of skips that an errback was told of
+        self._skipped: LocalCache[str, bool] = LocalCache(LINKS)  # URLs; a spider that asks again wants the page
         # The URLs of copies, and of pages with links. Either may come first. The second part of a key is `is_abroad`.
         self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
@@ -97,10 +96,10 @@ class MirrorMiddleware(Component):
             if page := referer(request):
                 self._note_link(page)
             if before and ticket.mirror_of:  # the original host has moved the page
-                return await self.in_place_of(request, "redirect")
+                return await self._in_place_of(request, "redirect")
             if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
-            is_again = ticket.is_final or request.url in self._told
+            is_again = ticket.is_final or request.url in self._skipped
             is_new = not is_again and (self.config.skip_start or not is_start(request))
             is_open_to_advice = is_of_spider(request) and is_queued(request) and self.config.action != "audit"
             if is_new and is_open_to_advice and (advice := await self._advice(request, before)):
@@ -121,7 +120,7 @@ class MirrorMiddleware(Component):
     def _follow(self, request: Request, advice: Advice) -> Request | None:
         if advice.action == REDIRECT and advice.url:
             return self._redirect(request, advice.url)
-        Ticket.again(request, SKIPPED).put(request)
+        self._skipped[request.url] = True
         if advice.action == STOP:
             self.neardup.count("requests/stopped")
             raise AdvisedAgainst(advice.known_by)
@@ -150,7 +149,7 @@ class MirrorMiddleware(Component):
         with self.neardup.handled(self, request.url):
             is_dead = response.status in self.config.dead_http_codes and not self._is_wanted(request, response)
             if is_dead or Ticket.of(request).mirror_of:
-                return await self.in_place_of(request, f"status {response.status}") or response
+                return await self._in_place_of(request, f"status {response.status}") or response
         return response
 
     async def process_exception(self, request: Request, exception: Exception) -> Request | None:
@@ -162,7 +161,7 @@ class MirrorMiddleware(Component):
             if is_dead and (ticket.mirror_of or ticket.reason == STAND_IN):
                 self._failed[host(request.url)] = True
             if is_dead or ticket.instead_of:  # a detour may fail with any error
-                return await self.in_place_of(request, type(exception).__name__)
+                return await self._in_place_of(request, type(exception).__name__)
         return None
 
     def _is_wanted(self, request: Request, response: Response) -> bool:
@@ -174,14 +173,19 @@ class MirrorMiddleware(Component):
             return False
         return True
 
-    async def in_place_of(self, request: Request, reason: str) -> Request | None:
+    def back(self, request: Request) -> Request:
+        """Return the request for the mirror's page, in whose place `request` was sent in vain."""
+        ticket = Ticket.of(request)
+        self._note_gone(ticket.url)
+        made = detour(request, str(ticket.mirror_of))
+        made.meta.pop("dont_retry", None)
+        return made
+
+    async def _in_place_of(self, request: Request, reason: str) -> Request | None:
         """Return the request to send instead of a failed one; None if there is none. `reason`: for the log."""
         ticket = Ticket.of(request)
         if ticket.mirror_of:
-            self._note_gone(ticket.url)
-            made = detour(request, ticket.mirror_of)
-            made.meta.pop("dont_retry", None)
-            return made
+            return self.back(request)
         is_off = self.config.action == "audit" or not self.config.dead_http_codes
         if is_off or not is_plain(request) or not is_of_spider(request):
             return None
@@ -232,8 +236,6 @@ class MirrorMiddleware(Component):
     def _skip(self, request: Request, advice: Advice) -> None:
         """Count and signal a skipped request. Keep it waiting if its document must still be delivered in this run."""
         self._count_skipped(1, advice.size)
-        if request.errback:  # which may send a request to this URL again
-            self._told[request.url] = True
         self.crawler.signals.send_catch_log(request_skipped, request=request)
         if advice.document:
             self._waiting.setdefault(advice.document, []).append((request, advice.size))

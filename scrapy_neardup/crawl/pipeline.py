@@ -199,8 +199,16 @@ class ItemOrigins(Component):
         if count == 1:
             page.gives_one = True
             yield first
-        elif is_blank and response.request and page.ticket.mirror_of:  # such as an error page with status 200
-            yield await self._requests.in_place_of(response.request, "no output")
+        elif is_blank:  # such as an error page with status 200
+            self._go_back(page, response)
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> None:
+        self._go_back(Page(response), response)
+
+    def _go_back(self, page: Page, response: Response) -> None:
+        """Fetch the mirror's page after all, if this page was fetched in its place."""
+        if page.ticket.mirror_of and response.request and self.crawler.engine:
+            self.crawler.engine.crawl(self._requests.back(response.request))
 
     def process_item(self, item: Any) -> Any:
         self._begin(item)
