@@ -29,8 +29,8 @@ from .document import Document, Tree
 from .facts import Clock, Fact, Kind, brief, fact_of, link_fact, list_fact, nested_fact, pack, plain, string_fact
 from .fingerprints.hashes import hash_bytes
 from .settings import TAG_FIELD, Config
-from .text.html import PageText, is_whole_page, looks_like_html
-from .text.main_text import squeeze, title_of
+from .text.html import PageText, is_whole_page, looks_like_html, title_of
+from .text.main_text import squeeze
 from .text.tokens import has_words
 from .text.urls import canonical_url, home
 

@@ -386,6 +386,26 @@ def test_the_lead_in_the_header_of_an_article_is_read() -> None:
         assert [line for line in page.text.split("\n") if line != "Gulls"] == expected
 
 
+@pytest.mark.parametrize(
+    "wrapper", ["div class=layout-with-nav", "div class=layout-comments", "div hidden", "form", "div aria-hidden=true"]
+)
+@pytest.mark.parametrize("main", ["<main>{}</main>", "<div role=main>{}</div>", "<div><h1>Gulls</h1>{}</div>"])
+def test_what_holds_the_main_part_is_left_in_however_little_it_says(wrapper: str, main: str) -> None:
+    body = f"<{wrapper}>{main.format(blocks(ARTICLE[:1]))}</{wrapper.split()[0]}><p>{prose('imprint', 500)}</p>"
+    assert ARTICLE[0] in html_to_page(f"<html><title>Gulls</title><body>{body}</body></html>").text
+
+
+@pytest.mark.parametrize(("tag", "is_article"), [("article", True), ("div", False)])
+def test_an_article_with_the_heading_is_the_main_part_beside_headlines(tag: str, is_article: bool) -> None:
+    body = f"<{tag}><h1>Gulls</h1>{blocks(ARTICLE[:1])}</{tag}><ul>{blocks(TITLES[:6], LINK)}</ul>"
+    assert (TITLES[0] not in lines_of(body)) is is_article
+
+
+def test_the_name_of_the_site_at_the_end_of_the_title_is_no_title() -> None:
+    html = "<html><title>Lamp - Leeds Board</title><body><h1>Leeds Board</h1><h2>Lamp</h2></body></html>"
+    assert html_to_page(html).title == "Lamp - Leeds Board"
+
+
 # Thin and scripted pages
 
 

@@ -1,6 +1,6 @@
 """Read a page: parse its HTML, and find its title, its text and what its layout is made of. Pure.
 
-The title and the main text are found by main_text.py. Nothing here imports Scrapy, so feeds, archives and tests read a
+The main text is found by main_text.py. Nothing here imports Scrapy, so feeds, archives and tests read a
 page exactly as a crawl does.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from lxml import etree
 from w3lib.html import replace_entities, replace_tags
 
-from .main_text import main_text, squeeze, title_of, weight
+from .main_text import main_text, outermost, squeeze, text_of, weight
 from .tokens import has_words
 
 _CLASSES = etree.XPath("descendant-or-self::*/@class", smart_strings=False)
@@ -142,6 +142,38 @@ def extract(root: etree._Element) -> PageText:
         return PageText(title, data, thin=True)
     has_scripts, is_shell = next(root.iter("script"), None) is not None, main.unseen or main.letters < _SHELL
     return PageText(title, main.text, thin=main.thin or has_scripts, scripted=has_scripts and is_shell)
+
+
+_ANCHORS = " ¶#\uf0c1"  # link signs behind headings
+_pieces = cast(
+    "Callable[[etree._Element], list[str | etree._Element]]",
+    etree.XPath("descendant::node()[self::text() or self::br]", smart_strings=False),
+)
+
+
+def title_of(root: etree._Element) -> str:
+    """Return the heading that <title> repeats, without the name of the site that <title> may have.
+
+    Without such a heading, return og:title, else <title>, else the first heading; "" without any. If there is only one
+    <h1>, put it before og:title or <title>, which may be the same on all pages of a site.
+    """
+    found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
+    for element in outermost(root, *found):
+        found[element.tag].append(element)
+    title = next(map(text_of, found["title"]), "")
+    headings = [heading for each in found["h1"] if (heading := _heading(each).rstrip(_ANCHORS))]
+    headings = [each for each in headings if each == title or not title.endswith(each)]  # without the site's name
+    repeated = (each for each in reversed(headings) if each in title and 3 * len(each) >= len(title))
+    og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
+    if heading := next(repeated, ""):
+        return heading
+    named = squeeze(next(og_titles, "")) or title
+    only = headings[0] if len(headings) == 1 and headings[0] not in named else ""
+    return " | ".join(filter(None, (only, named))) or next(iter(headings), "")
+
+
+def _heading(element: etree._Element) -> str:
+    return squeeze("".join(part if isinstance(part, str) else " " for part in _pieces(element)))
 
 
 def data_text(root: etree._Element) -> str:

@@ -1,4 +1,4 @@
-"""Find the title and the main text of a page. Pure.
+"""Find the main text of a page. Pure.
 
 Theory of operation
 -------------------
@@ -29,7 +29,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
-from itertools import accumulate, count, pairwise
+from itertools import accumulate, chain, count, islice, pairwise
 from math import inf
 from typing import NamedTuple, cast
 
@@ -115,7 +115,6 @@ _MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
 _MOST_READ = 500  # letters of a class or id
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
-_ANCHORS = " ¶#\uf0c1"  # link signs behind headings
 _FRAME = 300  # letters at most outside a list, such as the name and the address of a site
 _MOST = 0.6  # of what a page says, at least inside
 _LINE_FEE = 20  # letters
@@ -134,10 +133,7 @@ _attribute = cast("Callable[[etree._Element, str], str | None]", etree._Element.
 # Not `items`, which takes quadratic time where an element has thousands of attributes.
 _keys = cast("Callable[[etree._Element], list[str]]", etree._Element.keys)
 _string = partial(etree.tostring, method="text", encoding="unicode", with_tail=False)
-_pieces = cast(
-    "Callable[[etree._Element], list[str | etree._Element]]",
-    etree.XPath("descendant::node()[self::text() or self::br]", smart_strings=False),
-)
+_MAIN_ROLES = cast("Callable[[etree._Element], list[etree._Element]]", etree.XPath("descendant::*[@role='main']"))
 
 
 class MainText(NamedTuple):
@@ -172,31 +168,6 @@ def outermost(element: etree._Element, *tags: str) -> Iterator[etree._Element]:
             next(found)
 
 
-def title_of(root: etree._Element) -> str:
-    """Return the heading that <title> repeats, without the name of the site that <title> may have.
-
-    Without such a heading, return og:title, else <title>, else the first heading; "" without any. If there is only one
-    <h1>, put it before og:title or <title>, which may be the same on all pages of a site.
-    """
-    found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
-    for element in outermost(root, *found):
-        found[element.tag].append(element)
-    title = next(map(text_of, found["title"]), "")
-    headings = [heading for each in found["h1"] if (heading := _heading(each).rstrip(_ANCHORS))]
-    # The last such heading, since the first may be the name of the site.
-    repeated = (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title))
-    og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
-    if heading := next(repeated, ""):
-        return heading
-    named = squeeze(next(og_titles, "")) or title
-    only = headings[0] if len(headings) == 1 and headings[0] not in named else ""
-    return " | ".join(filter(None, (only, named))) or next(iter(headings), "")
-
-
-def _heading(element: etree._Element) -> str:
-    return squeeze("".join(part if isinstance(part, str) else " " for part in _pieces(element)))
-
-
 def weight(text: str) -> int:
     """Return the number of characters of a text, blanks included. A Chinese, Japanese or Korean one counts as 2.5."""
     return len(text) if text.isascii() else len(text) + int((_WIDTH - 1) * len("".join(_WIDE.findall(text))))
@@ -225,11 +196,12 @@ class _Page:
 
     def __init__(self, root: etree._Element) -> None:
         self._root = root
+        self._holders = _holders(root)
         self._given_up: set[_Reason] = set()
         self._read(self._given_up)
 
     def _read(self, given_up: Collection[_Reason] | None) -> None:
-        self.lines = lines = _Lines(given_up)
+        self.lines = lines = _Lines(given_up, self._holders)
         lines.read(self._root)
         sums = ([0, *accumulate(each)] for each in (lines.scores, lines.prose, lines.said))
         self._scores, self._prose, self._said = sums
@@ -347,9 +319,10 @@ class _Lines:
     """The lines of a page in order.
 
     An element with a reason to leave it out is skipped. Reasons in `given_up` do not count. For None, no reason counts.
+    For elements in `holders`, reasons that wrappers of whole pages have too do not count.
     """
 
-    def __init__(self, given_up: Collection[_Reason] | None) -> None:
+    def __init__(self, given_up: Collection[_Reason] | None, holders: Collection[etree._Element]) -> None:
         self.texts: list[str] = []
         self.letters: list[int] = []
         self.prose: list[int] = []  # the letters outside links, if these are most of the line
@@ -359,7 +332,7 @@ class _Lines:
         self.left_out: list[_LeftOut] = []
         self.marked: list[tuple[int, int]] = []  # as the main part, inner ones first
         self.headings: list[int] = []  # the lines of <h1>, or the line after one that is left out
-        self._given_up = given_up
+        self._given_up, self._holders = given_up, holders
         self._parts: list[str] = []  # of the current line
         self._link_parts: list[str] = []
         self._links = 0  # how many links are open
@@ -381,6 +354,8 @@ class _Lines:
             if event == "start":
                 if tag in _OPENED:
                     reasons = _reasons(element, tag) if given_up is not None else ()
+                    if reasons and element in self._holders:
+                        reasons = tuple(each for each in reasons if not _is_of_wrapper(each))
                     if reasons and given_up:
                         reasons = tuple(each for each in reasons if each not in given_up)
                     if reasons:
@@ -431,7 +406,8 @@ class _Lines:
         if not self.elements or self.elements[-1] != (first, end):
             self.elements.append((first, end))
         role, kind = _attribute(element, "role"), _attribute(element, "itemprop")
-        if tag == "main" or role == "main" or kind == "articleBody":
+        is_headed = tag == "article" and self.headings and self.headings[-1] >= first
+        if tag == "main" or role == "main" or kind == "articleBody" or is_headed:
             self.marked.append((first, end))
         elif tag == "h1":
             self.headings.append(first)
@@ -450,6 +426,19 @@ class _Lines:
         self._parts.clear()
         self._link_parts.clear()
         self._line_links = self._links
+
+
+def _holders(root: etree._Element) -> set[etree._Element]:
+    """Return the elements around what the page marks as its main part, and around the heading that <title> repeats."""
+    title = next(map(text_of, root.iter("title")), "")
+    repeated = (each for each in root.iter("h1") if 2 * len(text := text_of(each)) >= len(title) and text in title)
+    found = chain(islice(root.iter("main"), 1), islice(_MAIN_ROLES(root), 1), islice(repeated, 1))
+    return {holder for each in found for holder in each.iterancestors()}
+
+
+def _is_of_wrapper(reason: _Reason) -> bool:
+    """Return whether wrappers of whole pages have a reason too: `layout-with-nav`, a hidden root, one <form>."""
+    return reason[0] in (_REPLIES, _MARGIN_NAME, _HIDDEN) or reason[1] == "form"
 
 
 def _reasons(element: etree._Element, tag: str) -> tuple[_Reason, ...]:
