@@ -401,11 +401,6 @@ def test_an_article_with_the_heading_is_the_main_part_beside_headlines(tag: str,
     assert (TITLES[0] not in lines_of(body)) is is_article
 
 
-def test_the_name_of_the_site_at_the_end_of_the_title_is_no_title() -> None:
-    html = "<html><title>Lamp - Leeds Board</title><body><h1>Leeds Board</h1><h2>Lamp</h2></body></html>"
-    assert html_to_page(html).title == "Lamp - Leeds Board"
-
-
 # Thin and scripted pages
 
 

@@ -162,8 +162,8 @@ def title_of(root: etree._Element) -> str:
         found[element.tag].append(element)
     title = next(map(text_of, found["title"]), "")
     headings = [heading for each in found["h1"] if (heading := _heading(each).rstrip(_ANCHORS))]
-    headings = [each for each in headings if each == title or not title.endswith(each)]  # without the site's name
-    repeated = (each for each in reversed(headings) if each in title and 3 * len(each) >= len(title))
+    # The last such heading, since the first may be the name of the site.
+    repeated = (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title))
     og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
     if heading := next(repeated, ""):
         return heading
