@@ -47,7 +47,7 @@ WHOLE = 500  # characters of other texts, from which on an item's whole page is 
 WORDY = 100  # words of an HTML text, from which on its pictures, videos and files do not count
 LISTED = 4  # words that the strings of a list have on average if they are paragraphs, and not tags
 LEAST = 2  # the minimum facts, the title included, of a record without text
-DEEP = 16  # the depth from which nested values are ignored
+DEEP = 14  # the depth from which nested values are ignored
 LABEL = 80  # characters of a label
 LONGEST = 5000  # the maximum characters of a URL or a title
 SNIFFED = 1445  # bytes at the beginning of a file that show its type
@@ -57,21 +57,9 @@ _TEXT = re.compile(
     "|message|comment|post|review|quote|question|answer|正文|内容|文本|描述|简介|摘要|评论|回复|留言"
 )
 _TITLE = (
-    *("title", "headline", "heading", "name", "subject", "标题", "题目", "名称", "titel", "titre", "título", "titulo"),
-    *(
-        "titolo",
-        "tytuł",
-        "başlık",
-        "заголовок",
-        "название",
-        "العنوان",
-        "عنوان",
-        "शीर्षक",
-        "タイトル",
-        "題名",
-        "제목",
-        "หัวข้อ",
-    ),
+    *("title", "headline", "heading", "name", "subject", "titel", "titre", "título", "titulo", "titolo", "tytuł"),
+    *("başlık", "заголовок", "название", "العنوان", "عنوان", "शीर्षक", "หัวข้อ", "제목"),
+    *("标题", "题目", "名称", "タイトル", "題名"),
 )
 _COUNTS = ("position", "rank", "views", "hits")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
@@ -82,8 +70,8 @@ _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _NO_PAGE = re.compile(r"(?:javascript|mailto|tel|sms|skype|whatsapp|magnet|about|data):|https?:(?:///|/*$)", re.I)
 # What an HTML text shows or offers beside its words: pictures, videos, files.
 _MEDIA = re.compile(
-    r"""<(?:img|iframe|video|audio|source|embed)\b[^>]*?\ssrc\s*=\s*["']?([^"'\s>]+)"""
-    r"""|<a\b[^>]*?\shref\s*=\s*["']?([^"'\s>]+\.(?:pdf|docx?|xlsx?|pptx?|odt|csv|epub|zip|mp3|mp4)\b)""",
+    r"""<(?:img|iframe|video|audio|source|embed)\b[^<>]*?\ssrc\s*=\s*["']?([^"'\s>]+)"""
+    r"""|<a\b[^<>]*?\shref\s*=\s*["']?([^"'\s>]+\.(?:pdf|docx?|xlsx?|pptx?|odt|csv|epub|zip|mp3|mp4)\b)""",
     re.I,
 )
 _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data):\S+|www\.\S+", re.I)

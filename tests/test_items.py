@@ -348,6 +348,11 @@ def test_pictures_of_a_text_that_is_not_compared_are_no_fact() -> None:
     assert facts({"text": f"<p>{' '.join([BODY] * 9)}</p><img src='/1.png'>"}) == b""  # so long a text says enough
 
 
+@pytest.mark.parametrize("odd", ["<img " * 200_000, "<a href=" + ".pdf" * 200_000, "<img" + " " * 900_000])
+def test_odd_tags_take_no_long_time(odd: str) -> None:
+    assert document_of({"body": f"<p>{BODY}</p>{odd}"})  # in a moment; a slow expression would take an hour
+
+
 def test_27_boots_with_one_description_have_27_different_facts() -> None:
     boots = [{"name": "Boot Nora", "sku": f"N-{size}", "price": 79, "description": BODY} for size in range(27)]
     assert len({facts(boot) for boot in boots}) == 27
