@@ -431,7 +431,8 @@ class _Lines:
 def _holders(root: etree._Element) -> set[etree._Element]:
     """Return the elements around what the page marks as its main part, and around the heading that <title> repeats."""
     title = next(map(text_of, root.iter("title")), "")
-    repeated = (each for each in outermost(root, "h1") if 2 * len(text := text_of(each)) >= len(title) and text in title)
+    headings = islice(outermost(root, "h1"), 8)  # more are no headings of the page
+    repeated = (each for each in headings if 2 * len(text := text_of(each)) >= len(title) and text in title)
     found = chain(islice(root.iter("main"), 1), islice(_MAIN_ROLES(root), 1), islice(repeated, 1))
     return {holder for each in found for holder in each.iterancestors()}
 
