@@ -23,7 +23,7 @@ from urllib.parse import urljoin
 
 from itemadapter import ItemAdapter
 from w3lib.encoding import html_to_unicode
-from w3lib.html import remove_tags
+from w3lib.html import replace_entities, replace_tags
 
 from .document import Document, Tree
 from .facts import Clock, Fact, Kind, brief, fact_of, link_fact, list_fact, nested_fact, pack, plain, string_fact
@@ -68,12 +68,11 @@ _AS_OBJECT: Any = object.__str__  # writes where in memory a value lies
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 # The beginning of what is no page's URL.
 _NO_PAGE = re.compile(r"(?:javascript|mailto|tel|sms|skype|whatsapp|magnet|about|data):|https?:(?:///|/*$)", re.I)
-# What an HTML text shows or offers beside its words: pictures, videos, files.
+# What an HTML text shows or offers beside its words: pictures, videos, and links, of which only those to files count.
 _MEDIA = re.compile(
-    r"""<(?:img|iframe|video|audio|source|embed)\b[^<>]*?\ssrc\s*=\s*["']?([^"'\s>]+)"""
-    r"""|<a\b[^<>]*?\shref\s*=\s*["']?([^"'\s>]+\.(?:pdf|docx?|xlsx?|pptx?|odt|csv|epub|zip|mp3|mp4)\b)""",
-    re.I,
+    r"""<(img|iframe|video|audio|source|embed|a)\b[^<>]*?\s(?:src|href)\s*=\s*("[^"]+"|'[^']+'|[^"'\s>]+)""", re.I
 )
+_FILE = re.compile(r"\.(?:pdf|docx?|xlsx?|pptx?|odt|csv|epub|zip|mp3|mp4)\b", re.I)
 _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data):\S+|www\.\S+", re.I)
 
 
@@ -435,8 +434,9 @@ def _is_long(text: str) -> bool:
 
 def _media(html: str) -> list[Fact]:
     """Return the facts of what a short HTML text shows or offers beside its words; [] for a long text."""
-    links = ["".join(found) for found in _MEDIA.findall(html)]
-    return [] if links and has_words(remove_tags(html), WORDY) else [*map(link_fact, links)]
+    links = [link.strip("\"'") for tag, link in _MEDIA.findall(html) if tag not in "aA" or _FILE.search(link)]
+    is_long = bool(links) and has_words(replace_tags(html, " "), WORDY)
+    return [] if is_long else [link_fact(replace_entities(link)) for link in links]
 
 
 def _are_paragraphs(texts: list[str]) -> bool:

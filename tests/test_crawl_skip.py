@@ -78,6 +78,15 @@ def test_what_a_spider_asks_for_again_is_sent(crawl, a, b, urls, anew):
     assert (len(b.asked()), result.count("requests/skipped")) == (4, 2)
 
 
+@pytest.mark.slow
+def test_what_a_spider_asks_for_again_is_sent_though_it_redirects_to_another_copy(crawl, a, b, urls):
+    crawl("OneAfterAnother", urls=urls)
+    asked = len(b.requests)
+    b.pages["/0.html"] = Page(status=301, location="/1.html")
+    result = crawl("AgainSpider", urls=[urls[0], f"{b.url}/0.html"], anew=True)
+    assert (b.asked(since=asked), result.count("requests/skipped")) == (["/0.html", "/1.html"], 1)
+
+
 def test_rechecks_find_what_was_skipped_wrongly(crawl, a, b, urls):
     crawl("OneAfterAnother", urls=urls)
     b.pages["/1.html"] = Page(html(article(99), "b"))

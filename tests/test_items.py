@@ -322,7 +322,8 @@ OTHER_FACTS = [
     ({"job": {"place": "Ulm"}}, {"job": {"place": "Bonn"}}),
     ({"a": {"place": "Ulm"}}, {"b": {"place": "Ulm"}}),
     tuple({"a": [{"b": [{"c": [{"d": [{"e": {"f": [{"g": {"h": place}}]}}]}]}]}]} for place in ("Ulm", "Bonn")),
-    tuple({"body": f"<p>{BODY}</p><img src='/{n}.png'>"} for n in (1, 2)),
+    tuple({"body": f"<p>{BODY}</p><img src='/Plan {n}.png'>"} for n in (1, 2)),
+    tuple({"body": f'<p>{BODY}</p><IMG src="/get?w=9&amp;id={n}">'} for n in (1, 2)),
     tuple({"body": f"<p>{BODY}</p><a href=/{n}.pdf>Download</a>"} for n in (1, 2)),
     tuple({"hours": [f"Room {room} is open until {end}" for room in range(9)]} for end in (5, 6)),
     ({"offers": [{"price": 1, "size": 8}, {"price": 2}]}, {"offers": [{"price": 2, "size": 8}, {"price": 1}]}),
@@ -455,6 +456,7 @@ def test_a_price_a_date_or_a_sign_is_no_counter(item: dict[str, Any]) -> None:
         {"m": "1998 views"},
         {"m": "9 may like it"},
         {"bids": 7},
+        {"job_id": 7},
     ):
         assert len(names_in(facts({**item, **other, "text": BODY}), COUNTING)) == 1
 

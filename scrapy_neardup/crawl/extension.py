@@ -46,7 +46,7 @@ _SHARED = object()  # the signal by which components find the shared state: its 
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
 MOST_COUNTED = 100_000  # the maximum documents of a store whose changes a crawl counts at its end, in three seconds
 MOST_LATE = 1_000  # the maximum number of late documents; the first ones are dropped
-MOST_UNNOTED = 10_000  # the maximum number of URLs to keep fetching that wait for the store; the first ones are dropped
+MOST_UNNOTED = 10_000  # the maximum number of URLs to keep fetching that wait for the store; the last ones are dropped
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or between two claims
 
 
@@ -73,7 +73,7 @@ class NearDup:
         self.lost: deque[Claim] = deque()  # claims of items that ended without an outcome
         # Documents that passed while the store did not answer, with what is to be called with their claims.
         self.late: deque[tuple[Document, Callable[[Claim], object]]] = deque(maxlen=MOST_LATE)
-        self._unnoted: deque[str] = deque(maxlen=MOST_UNNOTED)  # URLs to keep fetching, once the store answers
+        self._unnoted: list[str] = []  # URLs to keep fetching, once the store answers
         self.advisers: list[Adviser] = []  # in the order in which they are asked
         self._components: list[Component] = []
         if self._run_file:
@@ -315,14 +315,14 @@ class NearDup:
 
     def keep_fetching(self, *urls: str) -> None:
         """Keep fetching URLs that are known as copies, since they also return other content."""
-        self._unnoted.extend(urls)
+        self._unnoted += urls
+        del self._unnoted[MOST_UNNOTED:]
         self.later(self._note_unheld)
 
     def _note_unheld(self) -> None:
         urls = tuple(self._unnoted)
         self.dedup.keep_fetching(Document(aliases=urls))
-        for _ in urls:
-            self._unnoted.popleft()
+        del self._unnoted[: len(urls)]  # others may have come meanwhile
 
     # A failing store loses no item
 

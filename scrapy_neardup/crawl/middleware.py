@@ -78,7 +78,7 @@ class MirrorMiddleware(Component):
         # By document that this run had already: the dead link that led to it.
         self._led: WeakKeyDictionary[Signature, str] = WeakKeyDictionary()
         self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, reasons for skips
-        self._skipped: LocalCache[str, bool] = LocalCache(LINKS)  # URLs; a spider that asks again wants the page
+        self._skipped: LocalCache[str, bool] = LocalCache(LINKS)  # asked for; a spider that asks again wants the page
         # The URLs of copies, and of pages with links. Either may come first. The second part of a key is `is_abroad`.
         self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
@@ -99,7 +99,7 @@ class MirrorMiddleware(Component):
                 return await self._in_place_of(request, "redirect")
             if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
-            is_again = ticket.is_final or request.url in self._skipped
+            is_again = ticket.is_final or ticket.url in self._skipped
             is_new = not is_again and (self.config.skip_start or not is_start(request))
             is_open_to_advice = is_of_spider(request) and is_queued(request) and self.config.action != "audit"
             if is_new and is_open_to_advice and (advice := await self._advice(request, before)):
@@ -120,7 +120,7 @@ class MirrorMiddleware(Component):
     def _follow(self, request: Request, advice: Advice) -> Request | None:
         if advice.action == REDIRECT and advice.url:
             return self._redirect(request, advice.url)
-        self._skipped[request.url] = True
+        self._skipped[Ticket.of(request).url] = True
         if advice.action == STOP:
             self.neardup.count("requests/stopped")
             raise AdvisedAgainst(advice.known_by)

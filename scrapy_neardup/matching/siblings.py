@@ -244,8 +244,8 @@ class Pair:
         """The share of the later text's words that are new, in pieces of any length: from `_grown` to `_lacking`."""
         is_there = self._is_there[self._page.samples[1]]
         # A piece of n new words has n + WIDTH - 1 new shingles, but n at the beginning or end of the text.
-        pieces = np.count_nonzero(is_there[:-1] & ~is_there[1:]) - (not is_there[-1:].all())
-        return max(self._grown, self._lacking[0] - (WIDTH - 1) * pieces / self._later.sketch.shingles)
+        pieces = int(np.count_nonzero(is_there[:-1] & ~is_there[1:])) - (not is_there[-1:].all())
+        return max(self._grown, self._lacking[0] - (WIDTH - 1) * max(0, pieces) / self._later.sketch.shingles)
 
     def _longer(self, share: float) -> str:
         return f"the text has {share * self._later.sketch.tokens:.0f} words that the earlier text lacks"

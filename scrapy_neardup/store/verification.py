@@ -1,6 +1,6 @@
 """Verify a store: each row, the rows of a namespace against each other, and a server's index. Nothing is changed.
 
-For each row, only one or two numbers are kept in memory. Ten million documents take half a gigabyte.
+For each row of a server, only one or two numbers are kept in memory. Ten million documents take half a gigabyte.
 """
 
 from __future__ import annotations
@@ -38,7 +38,13 @@ class Damage(NamedTuple):
 class Survey:
     """The counts and findings of a verified store, and the codes and ids of the current namespace to compare."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_server: bool) -> None:
+        """A server that was full may have deleted documents, so its documents are compared with its visits.
+
+        In a file, a visit without its document is no damage: one process may record it while another forgets the
+        document.
+        """
+        self._of_server = of_server
         self.read = Counter(rows=0, documents=0, visits=0, runs=0)  # the number of rows by kind
         self._found: dict[tuple[str, str], tuple[int, object]] = {}
         self.begin("")
@@ -92,31 +98,27 @@ class Survey:
             self.runs.add(str(records.name_of(key)))
         else:
             self._writers.add(records.code_of(records.origin(key, record)))
-        if kind == DOCUMENT:
+        if self._of_server and kind == DOCUMENT:
             self._documents.append(record.id)
-        elif kind == VISIT and record.target is not None:
+        elif self._of_server and kind == VISIT and record.target is not None:
             self._targets.append(record.target)
         return True
 
-    def compare(self, *, with_visits: bool) -> None:
-        """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile.
-
-        A server that was full may have deleted documents: `with_visits` compares them with the visits. In a file, a
-        visit without its document is no damage: one process may record the visit while another forgets the document.
-        """
+    def compare(self) -> None:
+        """If all rows of the namespace could be read, compare them with each other. No process may write meanwhile."""
         if not self._is_readable:
             return
         if self.runs and not self._has_schemes:
             self.note("the record of the schemes of the store is missing", _REFUSED)
         for code in sorted(self._writers.difference(map(records.code, self.runs))):
             self.note("records of runs are missing", "`export` and `stats` leave out their rows", f"code {code:08x}")
-        if with_visits and (lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum())):
+        if lost := int((~np.isin(np.asarray(self._targets), np.asarray(self._documents))).sum()):
             self.note(f"{lost} visits lead to documents that do not exist", "these URLs are fetched again")
 
 
 def verify(address: str) -> Survey:
     """Verify all rows of a store. Raise StoreError if it can't be opened, or is not a store of this version."""
-    survey = Survey()
+    survey = Survey(of_server=is_server(address))
     try:
         (_verify_server if is_server(address) else _verify_file)(address, survey)
     except FormatError as error:
@@ -139,7 +141,7 @@ def _verify_file(address: str, survey: Survey) -> None:
             survey.begin(name)
             for row in _rows_of_file(db, table):
                 survey.add(*row)
-            survey.compare(with_visits=False)
+            survey.compare()
     survey.begin("")
     try:  # in a small file, a single damaged row prevents it
         database.open_database(path, writes=False).close()
@@ -182,7 +184,7 @@ def _verify_namespace(backend: Any, survey: Survey) -> None:
             survey.note("rows are missing in their index", _AGAIN, repr(key))
     try:
         if not (backend.news()[0] or any(map(backend.is_held, survey.runs))):  # no run is or was open meanwhile
-            survey.compare(with_visits=True)
+            survey.compare()
     except (StoreError, *DAMAGE) as error:
         survey.note(str(error), _REFUSED)
 

@@ -1,7 +1,7 @@
 """Read a page: parse its HTML, and find its title, its text and what its layout is made of. Pure.
 
-The main text is found by main_text.py. Nothing here imports Scrapy, so feeds, archives and tests read a
-page exactly as a crawl does.
+The main text is found by main_text.py. Nothing here imports Scrapy, so feeds, archives and tests read a page exactly as
+a crawl does.
 """
 
 from __future__ import annotations

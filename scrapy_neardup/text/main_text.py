@@ -429,10 +429,13 @@ class _Lines:
 
 
 def _holders(root: etree._Element) -> set[etree._Element]:
-    """Return the elements around what the page marks as its main part, and around the heading that <title> repeats."""
+    """Return the elements around what the page marks as its main part, and around its heading.
+
+    That is the first <h1> that is a part of <title>, and at least half of it.
+    """
     title = next(map(text_of, root.iter("title")), "")
     headings = islice(outermost(root, "h1"), 8)  # more are no headings of the page
-    repeated = (each for each in headings if 2 * len(text := text_of(each)) >= len(title) and text in title)
+    repeated = (each for each in headings if title and 2 * len(text := text_of(each)) >= len(title) and text in title)
     found = chain(islice(root.iter("main"), 1), islice(_MAIN_ROLES(root), 1), islice(repeated, 1))
     return {holder for each in found for holder in each.iterancestors()}
 
