@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 import time
 from bisect import bisect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import lru_cache, partial
-from operator import itemgetter
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from .detectors import Detector, Signer, build_detectors
 from .document import Document
-from .facts import Names, agree, names_in, strong, telling, values_in
+from .facts import Names, agree, names_in, strong
 from .fingerprints.hashes import hash_bytes
 from .hosts import MAX_KNOWN, Relation
 from .matching.matcher import Matcher
@@ -29,6 +28,12 @@ from .verdict import UNIQUE, Match, Verdict, named
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+logger = logging.getLogger(__name__)
+
+PAGES = 1000  # pages with several items whose earlier items are remembered
+PATIENCE = 12.0  # seconds that a claim waits for another process, which may be waiting for this one
+PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at first and at most
 
 
 class Claim:
@@ -88,80 +93,6 @@ class Claim:
                         stack.callback(callback)
 
 
-class Given:
-    """The items that earlier runs got from a page. An item may have had several states.
-
-    States of one item have equal strong facts; without any, an equal title; without a title, an equal text. But if one
-    run got several such states, they are several items, which differ in some facts or else in text.
-    """
-
-    def __init__(self, items: Iterable[tuple[float, Signature]]) -> None:
-        """`items` are the states of all items, each with the start of the last run that got it."""
-        runs: dict[object, dict[float, list[bytes]]] = {}
-        states = sorted(items, key=itemgetter(0))
-        for began, each in states:
-            runs.setdefault(_shared(each), {}).setdefault(began, []).append(each.facts)
-        # The hashed names of the facts that tell several items apart, by what they share; None if only texts do.
-        self._names = {shared: _names(of_runs.values()) for shared, of_runs in runs.items()}
-        self._last = {item: (began, each) for began, each in states for item in self._items(each)}
-
-    def has_replaced(self, signature: Signature, seen: float, counters: Names) -> bool:
-        """Return whether the last run that got this item began after `seen`, and got the item in another state.
-
-        `counters` are the hashed names of facts that do not count.
-        """
-        known = (self._last[item] for item in self._items(signature) if item in self._last)
-        return any(seen < began and not _say_the_same(last, signature, counters) for began, last in known)
-
-    def _items(self, signature: Signature) -> Iterator[object]:
-        """Yield what the item of a state is known by. If several facts tell it from others, each is enough."""
-        shared = _shared(signature)
-        if (names := self._names.get(shared, {})) is None:
-            yield shared, signature.sketch
-            return
-        alone = {name: names[name] for name in names_in(signature.facts) if names.get(name)}
-        best = [[name] for name, count in alone.items() if count == max(alone.values())]
-        for key in best or [[*names]]:
-            yield shared, values_in(key, signature.facts)
-
-
-def _shared(signature: Signature) -> object:
-    return strong(signature.facts) or signature.title or signature.sketch
-
-
-def _say_the_same(a: Signature, b: Signature, counters: Names) -> bool:
-    return (a.sketch, a.title) == (b.sketch, b.title) and agree(a.facts, b.facts, counters, needs_all=True)
-
-
-def _names(runs: Iterable[Sequence[bytes]]) -> dict[int, int] | None:
-    """Return the hashed names of the facts that tell the items apart that one run got; None if some have equal facts.
-
-    Each name has the number of its values if it is enough alone, else 0. Of such facts, one with the most values
-    counts. Others may be states.
-    """
-    found, several = set[int](), [facts for facts in runs if len(facts) > 1]
-    for facts in several:
-        of_each_kind = {names_in(each): each for each in facts}.values()  # one item for each set of fields
-        if not (names := set[int]().union(*(telling(each, facts) for each in of_each_kind))):
-            return None
-        found |= names
-    return {name: _count(name, several) for name in found}
-
-
-def _count(name: int, runs: Iterable[Sequence[bytes]]) -> int:
-    """Return the number of values of a fact; 0 unless it differs in all items that have it, in each run."""
-    values = [[found for each in facts if (found := values_in([name], each))] for facts in runs]
-    is_enough = all(len({*each}) == len(each) for each in values) and any(len(each) > 1 for each in values)
-    return len(set().union(*values)) if is_enough else 0
-
-
-logger = logging.getLogger(__name__)
-
-PAGES = 1000  # pages with several items whose last items are remembered
-PATIENCE = 12.0  # seconds that a claim waits for another process, which may be waiting for this one
-PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at first and at most
-
-
 class Deduplicator:
     """Claims documents one after another. Each document is compared with earlier originals.
 
@@ -174,8 +105,10 @@ class Deduplicator:
         self, store: Store, detectors: Iterable[Detector], config: Config, reviews: Reviews | None = None
     ) -> None:
         self.store = store
-        started = (run.started for run in store.runs() if run.id == store.run)
-        self.deliveries = Deliveries(store, next(started, time.time()))
+        own = next((run for run in store.runs() if run.id == store.run), None)
+        self.deliveries = Deliveries(store, own.started if own else time.time())
+        # The starts of the runs of this spider, ascending.
+        self._starts = [0.0, *(run.started for run in store.runs() if own and run.writer == own.writer)]
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, config, reviews or Reviews(config))
@@ -183,7 +116,7 @@ class Deduplicator:
         self._learns_hosts = config.learn_hosts
         self.pending: dict[Signature, Claim] = {}  # of the documents that are pending in this process
         self._signed: dict[Document, Signature] = {}  # signatures of prefetched documents
-        self._given = lru_cache(PAGES)(lambda url: Given(self._of_earlier_runs(url)))  # by the URL of the page
+        self._states = lru_cache(PAGES)(self._earlier_states)  # by the URL of the page
         self._closed = False
 
     @classmethod
@@ -321,17 +254,30 @@ class Deduplicator:
         return is_by_text or any(state.target not in (None, signature.id) for state in states)
 
     def _was_replaced(self, url: str, signature: Signature) -> bool:
-        counters = self.store.counters.of(url)
-        return self._given(url).has_replaced(signature, self._last_seen(signature), counters)
+        """Return whether the last run that got this item of a page got it in another state than that of `signature`.
 
-    def _of_earlier_runs(self, url: str) -> Iterator[tuple[float, Signature]]:
-        """Yield the items of a page, each with the start of the last earlier run of this spider that got the item."""
-        runs = self.store.runs()
-        writer = next((run.writer for run in runs if run.id == self.store.run), "")
-        starts = [0.0, *(run.started for run in runs if run.writer == writer)]
+        Documents that one run got are no states of one item, but several items.
+        """
+        states, counters = self._states(url).get(_shared(signature), ()), self.store.counters.of(url)
+        first, last = self._run_at(signature.first_seen), self._run_at(self._last_seen(signature))
+        later = (each for began, ended, each in states if last < ended and began not in (first, last))
+        return not all(_say_the_same(each, signature, counters) for each in later)
+
+    def _earlier_states(self, url: str) -> dict[object, list[tuple[float, float, Signature]]]:
+        """Return the documents that earlier runs got from a page, by what states of an item share.
+
+        Each has the starts of the first and the last run that got it.
+        """
+        found: dict[object, list[tuple[float, float, Signature]]] = {}
         for each in self.store.of_page(url):
             if not self.deliveries.is_of_run(last := self._last_seen(each)):
-                yield starts[bisect(starts, last) - 1], each
+                state = self._run_at(each.first_seen), self._run_at(last), each
+                found.setdefault(_shared(each), []).append(state)
+        return found
+
+    def _run_at(self, seen: float) -> float:
+        """Return the start of the run of this spider to which the time `seen` belongs."""
+        return self._starts[bisect(self._starts, seen) - 1]
 
     def _last_seen(self, signature: Signature) -> float:
         return max(signature.first_seen, self.deliveries.last(signature))
@@ -498,3 +444,12 @@ class Deduplicator:
 def _urls(document: Document) -> list[str]:
     """Return the URLs of a document, with its own URL first."""
     return [url for url in (document.url, *document.aliases) if url]
+
+
+def _shared(signature: Signature) -> object:
+    """Return what all states of an item share: its strong facts; without any, its title; without a title, its text."""
+    return strong(signature.facts) or signature.title or signature.sketch
+
+
+def _say_the_same(a: Signature, b: Signature, counters: Names) -> bool:
+    return (a.sketch, a.title) == (b.sketch, b.title) and agree(a.facts, b.facts, counters, needs_all=True)

@@ -319,11 +319,6 @@ def strong(facts: bytes) -> frozenset[tuple[int, bytes]]:
     return frozenset(_by_name(facts, (Kind.STRONG,)).items())
 
 
-def values_in(names: Names, facts: bytes) -> frozenset[tuple[int, bytes]]:
-    """Return the facts of a record with these hashed names, each as its hashed name and its values."""
-    return frozenset((name, values) for name, values in _by_name(facts).items() if name in names)
-
-
 def differing(a: bytes, b: bytes) -> frozenset[int]:
     """Return the hashed names of the facts in which two records differ. A fact that one of them lacks differs too."""
     ours, theirs = _by_name(a), _by_name(b)

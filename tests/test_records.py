@@ -210,6 +210,7 @@ OFFERED, SOLD = (
     }
     for stock in ("in", "out")
 )
+RACK, SALE = ({"/rack": [{"title": "Shirt", "size": n, "price": n + cut} for n in range(3)]} for cut in (0.5, 0.25))
 FULL, CUT = ({"/list": [RED | {"price": price}, BLUE]} for price in (9.5, 8.5))
 LINKS = [{"link": f"http://shop.example/{name}"} for name in ("red", "blue")]
 DEAR, CHEAP = ({"/list": [RED | LINKS[0] | {"price": price}, BLUE | LINKS[1]]} for price in (20, 15))
@@ -222,6 +223,7 @@ ON, OFF = ({"/show": {"title": "Circus", "status": status, "description": TEXT}}
         pytest.param("", (PROMO, PLAIN_OFFER, PROMO, PLAIN_OFFER), (1, 1, 1, 1), id="one item of an API"),
         pytest.param("", (FAIR, FOUL, FAIR, FOUL), (3, 1, 1, 1), id="items in one state"),
         pytest.param("", (SOLD, OFFERED, SOLD, OFFERED), (4, 1, 1, 1), id="items of two kinds"),
+        pytest.param("", (RACK, SALE, RACK, SALE), (3, 3, 3, 3), id="items that only numbers tell apart"),
         pytest.param("", (FULL, CUT, {"/list": FULL["/list"][:1]}), (2, 1, 1), id="list shrinks to one item"),
         pytest.param("", (DEAR, CHEAP, DEAR, CHEAP, CHEAP, DEAR), (2, 1, 1, 1, 0, 1), id="items with links"),
         pytest.param("permalink", (ON, ON, OFF, OFF, ON), (1, 0, 1, 0, 1), id="page with its own URL"),
