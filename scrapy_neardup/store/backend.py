@@ -85,9 +85,10 @@ class Backend(Protocol):
         """Return the rows that exist under these keys, in any order."""
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
-        """Yield all rows of a kind, unwritten ones too. For documents and host news, `run` selects those of one run.
+        """Yield all rows of a kind, also unwritten ones, but no document that is pending in another process or crawl.
 
-        Documents in a file or on a server are sorted by key. Visits may come twice while others are written.
+        For documents and host news, `run` selects those of one run. Documents in a file or on a server are sorted by
+        key. Visits may come twice while others are written.
         """
 
     def find(

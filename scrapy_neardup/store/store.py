@@ -194,16 +194,10 @@ class Store:
             self.withdraw(signature)
 
     def is_pending(self, signature: Signature) -> bool:
-        """Return whether the last lookup found a document pending elsewhere. Only the first call returns True.
-
-        If the run of the document is dead, release the document.
-        """
-        if signature not in self._elsewhere:
-            return False
+        """Return whether the last lookup found a document pending elsewhere. Only the first call returns True."""
+        is_elsewhere = signature in self._elsewhere
         self._elsewhere.discard(signature)
-        if not self.backend.is_held(self.run_of(signature)):
-            self.backend.release(self.entry(signature))
-        return True
+        return is_elsewhere
 
     # Changes
 
@@ -287,7 +281,7 @@ class Store:
 
     def signatures(self) -> Iterator[Signature]:
         """Yield all held documents, except those that are pending in other processes."""
-        return (self.held(row) for row in self.backend.scan(DOCUMENT) if not row.is_pending)
+        return map(self.held, self.backend.scan(DOCUMENT))
 
     def document(self, id: int) -> Signature | None:
         return next(map(self.held, self.backend.get([id] if records.is_id(id) else [])), None)
@@ -422,7 +416,7 @@ class Store:
             self.session.update_runs([row])
         elif kind == HOST:
             self._apply_hosts([row])
-        elif kind == DOCUMENT and self.lookup.in_ram and not row.is_pending:
+        elif kind == DOCUMENT and self.lookup.in_ram:
             self.lookup.enter(self.held(row))
 
     def _apply_hosts(self, rows: Iterable[Row]) -> None:

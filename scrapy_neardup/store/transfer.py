@@ -46,9 +46,9 @@ def export_rows(address: str, namespace: str) -> Generator[Line, None, None]:
         yield {"type": "store", **session.made, "documents": backend.size(DOCUMENT), "urls": backend.size(VISIT)}
         yield from (line_of(f"{RUN}/{run.id}", run) for run in runs.values())
         for row in chain(*map(backend.scan, (DOCUMENT, VISIT, HOST))):
-            record = None if row.is_pending else session.load(row)
+            record = session.load(row)
             # A run that began after the export has no line, so its rows are left out.
-            if record and records.code_of(records.origin(row.key, record)) in runs:
+            if records.code_of(records.origin(row.key, record)) in runs:
                 yield line_of(row.key, record)
         yield END
 
