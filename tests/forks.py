@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import inspect
 import json
 import os
 import pkgutil
@@ -23,10 +24,11 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
+from unittest.mock import patch
 
 HERE = Path(__file__).parent
 MODULES = ("scrapy.cmdline", "scrapy.core.engine", "scrapy.dupefilters", "scrapy.logformatter", "scrapy.pqueues")
@@ -191,10 +193,11 @@ def import_all() -> None:
     from scrapy_neardup.commands import VERBS
 
     names = ("crawl.extension", "crawl.middleware", "crawl.pipeline", *(f"commands.{m}" for m in VERBS.values()))
-    for module in (*MODULES, *(f"scrapy_neardup.{name}" for name in names), "crawl", "spiders", "pytest", "redis"):
-        importlib.import_module(module)
-    import_defaults()
-    import_commands()
+    with patch("inspect.stack", partial(inspect.stack, 0)):  # Scrapy asks who deprecates a class, and for no lines
+        for module in (*MODULES, *(f"scrapy_neardup.{name}" for name in names), "crawl", "spiders", "pytest", "redis"):
+            importlib.import_module(module)
+        import_defaults()
+        import_commands()
     warnings.resetwarnings()
     assert "twisted.internet.reactor" not in sys.modules
 

@@ -33,11 +33,13 @@ def room(module: str) -> str:
     return module.partition(".")[0]
 
 
+@cache
 def imports(module: str, *, late: bool = False) -> set[str]:
     """Return the modules that a module imports when it is run; `late`: also in functions, and for types only."""
     return {target for node in _statements(modules()[module], late) for target in _targets(module, node)} - {module}
 
 
+@cache
 def outside(module: str, *, late: bool = True) -> set[str]:
     """Return the packages of others that a module imports; `late`: also in functions, and for types only."""
     found = list(_statements(modules()[module], late))
@@ -50,7 +52,7 @@ def _statements(tree: ast.AST, late: bool) -> Iterator[ast.ImportFrom | ast.Impo
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.ImportFrom, ast.Import)):
             yield node
-        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not late:
+        elif isinstance(node, ast.If) and not late and ast.unparse(node.test) == "TYPE_CHECKING":
             yield from (each for other in node.orelse for each in _statements(ast.Module([other], []), late))
         elif late or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             yield from _statements(node, late)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -21,9 +23,9 @@ from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
 from site_server import article
 
+from scrapy_neardup.crawl import extension
 from scrapy_neardup.crawl.extension import NearDup
 from scrapy_neardup.crawl.workers import pause
-from scrapy_neardup.detectors import Exact
 
 
 class SerializedItem(scrapy.Item):
@@ -489,6 +491,53 @@ async def until(true: Callable[[], bool]) -> None:
         await pause(0.01)
 
 
+class FullDisk(OfCrawler):
+    """A pipeline that fills the store's disk, twice, and makes room when the store has failed."""
+
+    def __init__(self, crawler):
+        from faulty import fill_up  # which imports pytest
+
+        extension.FLUSH_INTERVAL = 0.05  # in the process of this crawl
+        self.fill_up = fill_up
+        self.disk = Path(crawler.settings["NEARDUP_STORE"]).parent
+        self.stats = crawler.stats
+        self.log = Path(crawler.settings["LOG_FILE"])
+        self.items = 0
+        self.turn = asyncio.Lock()
+
+    async def process_item(self, item):
+        async with self.turn:
+            self.items += 1
+            if self.items in (2, 6):
+                self.errors = self.failed()
+                self.filler = self.fill_up(self.disk)
+            if self.items in (4, 8):
+                await until(lambda: self.failed() > self.errors)
+                self.filler.unlink()
+                await until(lambda: self.log.read_text().count("The store answers again") == self.items // 4)
+        return item
+
+    def failed(self):
+        return self.stats.get_value("neardup/store/errors", 0)
+
+
+class DamagedRows(OfCrawler):
+    """A pipeline that damages all rows of a kind in the store once an item has come: documents, or visits."""
+
+    def __init__(self, crawler):
+        self.store = crawler.settings["NEARDUP_STORE"]
+        self.kind = crawler.settings.get("DAMAGED", "key > 0")  # those of visits are below
+        self.done = False
+
+    def process_item(self, item):
+        if not self.done:
+            with closing(sqlite3.connect(self.store)) as db, db:
+                of_kind = f"typeof(key) = 'integer' AND {self.kind}"
+                db.execute(f"UPDATE neardup SET value = zeroblob(50) WHERE {of_kind}")
+            self.done = True
+        return item
+
+
 class Failing:
     """A detector with a bug."""
 
@@ -520,18 +569,6 @@ class Choosy(Failing):
         return super().fingerprints(document) if "impossible" in document.text else ()
 
 
-class NotHere(Exact):
-    """A detector that raises an error in the process that crawls."""
-
-    name = "not_here"
-    heavy = True
-
-    def fingerprints(self, document):
-        if os.environ["NEARDUP_TEST_CRAWL"] == str(os.getpid()):
-            raise AssertionError("asked in the process that crawls")
-        return super().fingerprints(document)
-
-
 class Patient(ListSpider):
     """Creates the file for which `wait_until_told` waits, once it has some pages and gets no more. Counts these pages.
 
@@ -557,33 +594,6 @@ class Patient(ListSpider):
             before = received
         stats.set_value("received_before", before)
         Path(self.spec["gate"]).touch()
-
-
-def wait_until_told():
-    end = time.monotonic() + 60
-    while not Path(os.environ["NEARDUP_TEST_GATE"]).exists():
-        if time.monotonic() > end:
-            raise TimeoutError("the reactor never told")
-        time.sleep(0.01)
-
-
-class WhenTold(Exact):
-    """A detector that takes until `Patient` creates its file."""
-
-    heavy = True
-
-    def fingerprints(self, document):
-        wait_until_told()
-        return super().fingerprints(document)
-
-
-def read_when_told(html):
-    """Return the start of a page as its text, once `Patient` has created its file."""
-    wait_until_told()
-    return html[:500]
-
-
-read_when_told.heavy = True
 
 
 class PagedSpider(ListSpider):

@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from faulty import common_user, fill_up, small_disk  # noqa: F401 - fixtures
+from faulty import common_user, small_disk  # noqa: F401 - fixtures
 from site_server import Page, article, html, put_articles
-from spiders import OfCrawler, until
 
 from scrapy_neardup import Deduplicator
-from scrapy_neardup.crawl import extension
 from scrapy_neardup.store.records import FORMAT, MADE, dump, load
 
 COUNT = 10
-BACK = "The store answers again"
+BACK = "The store answers again"  # as spiders.FullDisk waits for it
 ONE_AT_A_TIME = {"CONCURRENT_REQUESTS": 1}
-
-
-class FullDisk(OfCrawler):
-    """A pipeline that fills the store's disk, twice, and makes room when the store has failed."""
-
-    def __init__(self, crawler):
-        extension.FLUSH_INTERVAL = 0.05  # in the process of this crawl
-        self.disk = Path(crawler.settings["NEARDUP_STORE"]).parent
-        self.stats = crawler.stats
-        self.log = Path(crawler.settings["LOG_FILE"])
-        self.items = 0
-        self.turn = asyncio.Lock()
-
-    async def process_item(self, item):
-        async with self.turn:
-            self.items += 1
-            if self.items in (2, 6):
-                self.errors = self.failed()
-                self.filler = fill_up(self.disk)
-            if self.items in (4, 8):
-                await until(lambda: self.failed() > self.errors)
-                self.filler.unlink()
-                await until(lambda: self.log.read_text().count(BACK) == self.items // 4)
-        return item
-
-    def failed(self):
-        return self.stats.get_value("neardup/store/errors", 0)
-
-
-class DamagedRows(OfCrawler):
-    """A pipeline that damages all rows of a kind in the store once an item has come: documents, or visits."""
-
-    def __init__(self, crawler):
-        self.store = crawler.settings["NEARDUP_STORE"]
-        self.kind = crawler.settings.get("DAMAGED", "key > 0")  # those of visits are below
-        self.done = False
-
-    def process_item(self, item):
-        if not self.done:
-            with closing(sqlite3.connect(self.store)) as db, db:
-                of_kind = f"typeof(key) = 'integer' AND {self.kind}"
-                db.execute(f"UPDATE neardup SET value = zeroblob(50) WHERE {of_kind}")
-            self.done = True
-        return item
 
 
 def held(store):
@@ -131,7 +83,7 @@ def test_store_that_may_not_be_written_stops_the_crawl(crawl, a):
 def test_items_pass_while_the_disk_is_full_and_are_kept_once_there_is_room(crawl, a, small_disk):  # noqa: F811
     crawl.store = str(small_disk.path / "store.sqlite")
     urls = put_articles(a, COUNT)
-    settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.FullDisk": 600}}
+    settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"spiders.FullDisk": 600}}
     result = crawl(settings=settings, urls=urls, alone=True)
     assert len(result.items) == COUNT
     assert result.count("store/errors") > 0
@@ -145,7 +97,7 @@ def test_items_pass_whose_originals_are_damaged(crawl, a, b):
     crawl(urls=put_articles(a, 10))
     copies = put_articles(b, 10)
     b.pages["/new.html"] = Page(html(article(50)))  # of b, since the first page of a host reads its sample
-    settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"test_crawl_faults.DamagedRows": 600}}
+    settings = {**ONE_AT_A_TIME, "ITEM_PIPELINES": {"spiders.DamagedRows": 600}}
     result = crawl(settings=settings, urls=[f"{b.url}/new.html", *copies])
     assert sorted(result.urls) == sorted([f"{b.url}/new.html", *copies])
     assert result.count("store/unjudged") == 10
@@ -163,7 +115,7 @@ def test_pages_are_fetched_whose_rows_are_damaged(crawl, a, b, kind):
         first.append(f"{b.url}/{n}.html")
     a.pages["/9.html"] = Page(status=404)  # so that the store is asked about a copy, too
     since = len(a.requests)
-    settings = {"ITEM_PIPELINES": {"test_crawl_faults.DamagedRows": 600}, "DAMAGED": kind, "NEARDUP_REVISIT": "skip"}
+    settings = {"ITEM_PIPELINES": {"spiders.DamagedRows": 600}, "DAMAGED": kind, "NEARDUP_REVISIT": "skip"}
     result = crawl("OneAfterAnother", settings={**ONE_AT_A_TIME, **settings}, urls=[*first, *urls])
     assert a.asked(since=since) == [f"/{n}.html" for n in range(10)]
     assert sorted(result.urls) == sorted([*first, *urls[:9]])

@@ -55,7 +55,7 @@ VALUES = st.recursive(LEAVES, lambda v: st.lists(v, max_size=3) | st.dictionarie
 
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=3), max_size=4), st.sampled_from([None, 0, 2]))
 @example([{"a": [{"b": 1}, {"b": 2}]}, {"a": []}], 0)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_json_of_whatever_content_in_whatever_pieces(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], indent: int | None
 ) -> None:

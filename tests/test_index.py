@@ -110,7 +110,7 @@ def test_index_finds_what_trying_all_rows_finds(
 
 
 @is_built
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(ROWS, max_size=40), questions=st.lists(QUESTIONS, min_size=1, max_size=4), damage=st.integers(0, 99)
 )
@@ -136,7 +136,7 @@ def columns(level: Level) -> list[list[int]]:
     return [column.tolist() for column in (level.places, level.simhashes, level.entries)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(parts=st.lists(st.lists(ROWS, max_size=20), min_size=1, max_size=4), step=st.integers(1, 50))
 def test_merged_levels_are_the_level_of_all_rows(parts: list[list[Any]], step: int) -> None:
     levels, first = [], 1

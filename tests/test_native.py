@@ -76,7 +76,7 @@ def values_of(text: str, facts: bytes = b"fact", layout: int = 2**64 - 1) -> tup
     return (document.lines, document.hashes, *(record for each in wanted for record in make(sources, each)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(TEXTS)
 @example("Don't pay €3.14")
 @example("我用Python3写代码")
@@ -116,7 +116,7 @@ def test_text_with_any_separators_is_split_into_its_words(data: bytes) -> None:
     assert make([Source(data)], wanted) == make([Source(word_lines(data))], wanted)
 
 
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.binary(max_size=40)), st.binary(max_size=30), st.integers(0, 2**64 - 1))
 def test_records_of_any_bytes(texts: list[bytes], facts: bytes, layout: int) -> None:
     wanted = Wanted(exact=True, simhash=True, shingle=True, digests=3, terms=Terms(hash_tokens(["a", "b"])[:, 0]))

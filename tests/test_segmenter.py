@@ -186,6 +186,7 @@ def test_threads_that_cut_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch
     assert found == [tokenize("".join(CHINESE))] * 4 * threads
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(native.compiled is None, reason="the compiled part was not built")
 def test_the_dictionary_holds_each_word_of_jieba_with_its_score() -> None:
     assert native.compiled

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from helpers import claimed, edited, named, text, words
 from store_kinds import Place
+from tiers import some
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.facts import Kind, pack
@@ -603,7 +604,7 @@ def test_one_page_under_many_urls_is_no_form() -> None:
     assert claimed(Deduplicator.open(), *original, copy) == ["unique", *["revisit"] * 3, "duplicate"]
 
 
-@pytest.mark.parametrize("hosts", [(A,), (A, B)])
+@pytest.mark.parametrize("hosts", some([(A,), (A, B)], (A, B)))
 @pytest.mark.parametrize(("title", "until_known"), [(None, 0), ("", 3)], ids=["titled", "untitled"])
 def test_pages_of_a_form_are_kept_once_it_is_known_and_the_next_process_knows_it(
     tmp_path: Path, hosts: tuple[str, ...], title: str | None, until_known: int
@@ -628,9 +629,9 @@ def test_the_next_process_decides_as_one_long_process_does(place: Place, seed: i
     site = [framed(number, words(40, 300 + number)) for number in range(5)]
     assert claimed(Deduplicator.open(), *pair) == ["unique", "duplicate"]
     assert claimed(Deduplicator.open(), *site, *pair) == ["unique"] * 7
-    for some in (site, pair):
+    for documents in (site, pair):
         with place.dedup() as dedup:
-            assert claimed(dedup, *some) == ["unique"] * len(some)
+            assert claimed(dedup, *documents) == ["unique"] * len(documents)
 
 
 def test_pages_with_one_text_and_two_titles_are_stored_once_however_often_they_are_seen(tmp_path: Path) -> None:

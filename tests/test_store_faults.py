@@ -316,7 +316,7 @@ def test_what_a_full_disk_held_up_is_written_once_there_is_room(small_disk: Disk
     assert urls(str(small_disk.kept / "store.sqlite"), unclean_run="keep") == expected(*range(400))
 
 
-@pytest.mark.parametrize("rows", [20, 60])
+@pytest.mark.parametrize("rows", [20, *slow(60)])
 def test_index_that_can_not_be_written_stays_in_memory(
     path: str, rows: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

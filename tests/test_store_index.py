@@ -249,7 +249,9 @@ def flip(file: Path) -> None:
     file.write_bytes(data)
 
 
-@pytest.mark.parametrize(("damage", "is_told"), [(cut, True), (flip, True), (remove, False), (remove_all, False)])
+@pytest.mark.parametrize(
+    ("damage", "is_told"), [(flip, True), (remove, False), *slow((cut, True), (remove_all, False))]
+)
 def test_index_that_is_damaged_or_lost_is_made_anew(
     filled: Place, damage: Callable[[Path], None], is_told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from cli import refused, rows, succeeded, write
 from helpers import asking, built, hashes, link, named, names, signature, sketch, text
 from store_kinds import KINDS, URL, Place, commit, fill_numbered, held, on_disk, put, wait_for
+from tiers import slow
 
 from scrapy_neardup import Document
 from scrapy_neardup.facts import Kind, name_of, pack
@@ -77,7 +78,7 @@ def varied(place: Place) -> None:
         store.record(link("http://m.example/6", older, is_copy=True, seen=3000.0))
 
 
-@pytest.mark.parametrize(("place", "copy"), [("disk", "server"), ("server", "disk")], indirect=True)
+@pytest.mark.parametrize(("place", "copy"), [("disk", "server"), *slow(("server", "disk"))], indirect=True)
 def test_nothing_is_lost_on_the_way_and_back(place: Place, copy: Place, tmp_path: Path) -> None:
     varied(place)
     taken = copy.load(place.exported(), chunk=7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -120,6 +121,12 @@ class World:
         return [rule.names for rule in self.all if rule.in_force]
 
 
+@pytest.fixture
+def world() -> World:
+    """Return a crawl that keeps nothing on disk."""
+    return World()
+
+
 def sid(*values: object) -> str:
     return "sid=" + "".join(f"{value:04}" for value in values) + "abcd"
 
@@ -141,8 +148,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize(("name", "made"), KINDS.items())
-def test_each_kind_of_variant_is_learned_and_skipped(name: str, made: Callable[[int], list[str]]) -> None:
-    world = World()
+def test_each_kind_of_variant_is_learned_and_skipped(world: World, name: str, made: Callable[[int], list[str]]) -> None:
     assert world.crawl(made, ENOUGH - 2) == 0
     assert world.rules == []
     world.crawl(made, 5, start=1000)
@@ -150,8 +156,7 @@ def test_each_kind_of_variant_is_learned_and_skipped(name: str, made: Callable[[
     assert world.crawl(made, 10, start=2000) == 10 * (len(made(0)) - 1)
 
 
-def test_a_plain_url_is_never_skipped() -> None:
-    world = World()
+def test_a_plain_url_is_never_skipped(world: World) -> None:
     world.crawl(prints)
     assert not world.fetch("/new?print=1", text(9000))
     assert not world.fetch("/new", text(9000))
@@ -161,22 +166,19 @@ def test_a_plain_url_is_never_skipped() -> None:
 # Adversaries
 
 
-def test_numbers_are_never_taken_for_nothing() -> None:
-    world = World()
+def test_numbers_are_never_taken_for_nothing(world: World) -> None:
     assert world.crawl(lambda n: [f"/{n}", f"/{n}?page=2", f"/{n}?offset=40"], ENOUGH + 9) == 0
     assert world.rules == []
 
 
-def test_one_value_says_nothing_of_another() -> None:
-    world = World()
+def test_one_value_says_nothing_of_another(world: World) -> None:
     world.crawl(lambda n: [f"/{n}", f"/{n}?lang=en"], 50)
     assert world.rules == ["lang"]
     assert not world.fetch("/0?lang=de", text(5000))
     assert world.rules == []
 
 
-def test_one_directory_says_nothing_of_another() -> None:
-    world = World()
+def test_one_directory_says_nothing_of_another(world: World) -> None:
     world.crawl(lambda n: [f"/d{chr(97 + n % 6)}/{n}", f"/d{chr(97 + n % 6)}/{n}?v=all"], 60)
     assert world.rules == ["v"]
     assert not world.fetch("/shop/1", text(5000))
@@ -184,8 +186,7 @@ def test_one_directory_says_nothing_of_another() -> None:
     assert world.rules == []
 
 
-def test_a_login_wall_at_many_urls_is_one_page() -> None:
-    world = World()
+def test_a_login_wall_at_many_urls_is_one_page(world: World) -> None:
     for number in range(ENOUGH + 9):
         for url in sessions(number):
             assert not world.fetch(url, text(1))
@@ -196,16 +197,14 @@ def test_a_login_wall_at_many_urls_is_one_page() -> None:
     assert not world.fetch("/2000?print=1", text(2))  # at so many URLs, it may be a wall
 
 
-def test_a_short_text_is_no_evidence_whichever_came_first() -> None:
-    world = World()
+def test_a_short_text_is_no_evidence_whichever_came_first(world: World) -> None:
     world.crawl(prints)
     world.fetch("/9000", text(9000))
     world.fetch("/9000?print=1", "Please log in.")
     assert world.rules == ["print"]
 
 
-def test_the_rules_with_most_evidence_are_kept() -> None:
-    world = World()
+def test_the_rules_with_most_evidence_are_kept(world: World) -> None:
     world.crawl(prints, 30)
     for number in range(20):
         for url in (f"/{number}", f"/{number}?b{number}=x"):
@@ -214,8 +213,7 @@ def test_the_rules_with_most_evidence_are_kept() -> None:
     assert world.rules == ["print"]
 
 
-def test_pages_that_are_nearly_alike_are_no_evidence() -> None:
-    world = World()
+def test_pages_that_are_nearly_alike_are_no_evidence(world: World) -> None:
     for number in range(60):
         for value in range(2):
             world.fetch(f"/item?{sid(number, value)}", edited(text(number, 300), *[150] * value))
@@ -223,9 +221,8 @@ def test_pages_that_are_nearly_alike_are_no_evidence() -> None:
     assert not rule.same
 
 
-def test_a_rule_that_was_wrong_needs_more_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_that_was_wrong_needs_more_evidence(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variants, "AGAIN", 60)
-    world = World()
     world.crawl(prints)
     assert world.rules == ["print"]
     assert not world.fetch("/0?print=1", text(9000))
@@ -236,8 +233,7 @@ def test_a_rule_that_was_wrong_needs_more_evidence(monkeypatch: pytest.MonkeyPat
     assert world.rules == ["print"]
 
 
-def test_short_texts_are_neither_evidence_nor_skipped() -> None:
-    world = World()
+def test_short_texts_are_neither_evidence_nor_skipped(world: World) -> None:
     for number in range(60):
         for url in prints(number):
             world.fetch(url, text(number, 30))
@@ -247,8 +243,7 @@ def test_short_texts_are_neither_evidence_nor_skipped() -> None:
     assert not world.fetch("/new?print=1", text(7000, 30))
 
 
-def test_a_page_with_several_documents_stands_for_no_class() -> None:
-    world = World()
+def test_a_page_with_several_documents_stands_for_no_class(world: World) -> None:
     world.crawl(sessions, 60)
     for number in range(2):
         claim = world.dedup.claim(Document(f"{A}/list?{sid(7)}", text(3000 + number), has_own_url=False))
@@ -257,8 +252,7 @@ def test_a_page_with_several_documents_stands_for_no_class() -> None:
     assert not world.fetch(f"/list?{sid(8)}", text(3000))
 
 
-def test_hostile_urls_are_bounded() -> None:
-    world = World()
+def test_hostile_urls_are_bounded(world: World) -> None:
     world.crawl(prints)
     for number in range(5 * RULES):
         world.fetch(f"/0?{'abcdefghij'[number % 10]}{'x' * (number // 10 + 1)}=y", text(0))
@@ -269,34 +263,31 @@ def test_hostile_urls_are_bounded() -> None:
 # Runs
 
 
+def learned(folder: Path) -> World:
+    """Return the crawl of a new process, after one that learned that session ids do not matter."""
+    with closing(World(folder)) as first:
+        first.crawl(sessions, 50)
+    return World(folder)
+
+
 def test_evidence_and_classes_last(tmp_path) -> None:
-    first = World(tmp_path)
-    first.crawl(sessions, 50)
-    first.close()
-    again = World(tmp_path)
-    assert again.rules == ["sid"]
-    assert [again.fetch(f"/3?{sid(3, 70 + n)}", text(3)) for n in range(3)] == [False, True, True]
-    again.close()
-    skipping = World(tmp_path, "skip")
-    assert skipping.fetch(f"/3?{sid(3, 80)}", text(3))
-    skipping.close()
+    with closing(learned(tmp_path)) as again:
+        assert again.rules == ["sid"]
+        assert [again.fetch(f"/3?{sid(3, 70 + n)}", text(3)) for n in range(3)] == [False, True, True]
+    with closing(World(tmp_path, "skip")) as skipping:
+        assert skipping.fetch(f"/3?{sid(3, 80)}", text(3))
 
 
 def test_the_same_url_again_is_no_evidence(tmp_path) -> None:
     for _ in range(2):
-        world = World(tmp_path)
-        world.crawl(prints, 1)
-        world.crawl(lambda n: [f"/{n}?print=1"], start=100)
-        assert world.rules == []
-        world.close()
+        with closing(World(tmp_path)) as world:
+            world.crawl(prints, 1)
+            world.crawl(lambda n: [f"/{n}?print=1"], start=100)
+            assert world.rules == []
 
 
 def test_what_changed_between_runs_is_no_evidence(tmp_path) -> None:
-    first = World(tmp_path)
-    first.crawl(sessions, 50)
-    first.close()
-    again = World(tmp_path)
-    assert not again.fetch(f"/3?{sid(3, 70)}", text(5003))
-    assert again.fetch(f"/3?{sid(3, 71)}", text(5003))
-    assert again.rules
-    again.close()
+    with closing(learned(tmp_path)) as again:
+        assert not again.fetch(f"/3?{sid(3, 70)}", text(5003))
+        assert again.fetch(f"/3?{sid(3, 71)}", text(5003))
+        assert again.rules

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from heavy import Heavy, Hindered, failing, reader
 from helpers import python, text, until
 from site_server import Page, article, html
 from tiers import slow
@@ -18,55 +19,8 @@ from scrapy_neardup.crawl.workers import Workers
 from scrapy_neardup.detectors import Exact, SimHash, build_detectors
 from scrapy_neardup.document import Document
 from scrapy_neardup.processes import ProcessError
-from scrapy_neardup.row_index import Equal
 from scrapy_neardup.settings import Config, ConfigError
 from scrapy_neardup.text.html import read_page
-
-
-class Heavy:
-    """Says in which process it was asked; some texts are the end of that process, or of an attempt."""
-
-    name = "heavy"
-    scheme = "1"
-    heavy = True
-
-    def fingerprints(self, document: Document) -> tuple[int, ...]:
-        if document.text.startswith("fail"):
-            raise OddError("no fingerprint", "of this text")
-        if document.text.startswith("die"):
-            os._exit(1)
-        if document.text.startswith("once"):
-            once(Path(document.title))
-        return (os.getpid(),)
-
-    def index(self) -> Equal:
-        return Equal()
-
-
-class OddError(Exception):
-    """Can't be sent from one process to another."""
-
-    def __init__(self, one: str, other: str) -> None:
-        super().__init__(f"{one} {other}")
-
-
-class Hindered(Heavy):
-    """Is the end of each process that it is sent to, as long as a file is there."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["file"].exists():
-            os._exit(1)
-        self.__dict__.update(state)
-
-
-def once(file: Path) -> None:
-    """End the process that comes here first."""
-    if not file.exists():
-        file.touch()
-        os._exit(1)
 
 
 def prepared(detectors: list[Any], *documents: Document, count: int = 1) -> list[Any]:
@@ -82,13 +36,6 @@ def prepared(detectors: list[Any], *documents: Document, count: int = 1) -> list
 
 def documents(count: int) -> list[Document]:
     return [Document(text=text(seed)) for seed in range(count)]
-
-
-def reader(html: str) -> str:
-    return f"{len(html)} characters, read by {os.getpid()}"
-
-
-reader.heavy = True  # type: ignore[attr-defined]
 
 
 def test_heavy_detectors_and_extractors_are_asked_elsewhere_and_say_what_they_say_here() -> None:
@@ -195,14 +142,14 @@ def test_a_detector_that_can_not_be_sent_is_refused() -> None:
 @pytest.mark.parametrize("reactor", ["asyncioreactor.AsyncioSelectorReactor", "selectreactor.SelectReactor"])
 def test_a_crawl_makes_them_elsewhere(crawl: Any, a: Any, b: Any, reactor: str) -> None:
     a.pages["/0.html"], b.pages["/0.html"] = (Page(html(article(0), name)) for name in "ab")
-    settings = {"NEARDUP_DETECTORS": ["spiders.NotHere"], "TWISTED_REACTOR": f"twisted.internet.{reactor}"}
+    settings = {"NEARDUP_DETECTORS": ["heavy.NotHere"], "TWISTED_REACTOR": f"twisted.internet.{reactor}"}
     result = crawl("OneAfterAnother", settings, urls=[f"{site.url}/0.html" for site in (a, b)])
     assert result.count("duplicates/not_here") == result.count("duplicates") == 1
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"NEARDUP_DETECTORS": ["spiders.WhenTold"]}, *slow({"NEARDUP_EXTRACTOR": "spiders.read_when_told"})],
+    [{"NEARDUP_DETECTORS": ["heavy.WhenTold"]}, *slow({"NEARDUP_EXTRACTOR": "heavy.read_when_told"})],
 )
 def test_the_crawl_goes_on_meanwhile_but_takes_in_no_more_than_it_has_room_for(
     crawl: Any, a: Any, tmp_path: Path, settings: dict[str, Any]
@@ -215,13 +162,6 @@ def test_the_crawl_goes_on_meanwhile_but_takes_in_no_more_than_it_has_room_for(
     result = crawl("Patient", settings, urls=urls, together=True, field="html", gate=str(tmp_path / "gate"))
     assert result.count("documents") == len(result.items) == 35
     assert 5 <= result.stats["received_before"] <= 20
-
-
-def failing(html: str) -> str:
-    raise OddError("no text", "in this page")
-
-
-failing.heavy = True  # type: ignore[attr-defined]
 
 
 def pages(extractor: Any, *htmls: str, count: int = 1) -> list[Any]:
@@ -273,7 +213,8 @@ class Locked:
 
 KILLED = """
 import asyncio, os, signal
-from test_workers import Heavy, documents
+from heavy import Heavy
+from test_workers import documents
 from scrapy_neardup.crawl.workers import Workers
 
 (document,) = documents(1)
