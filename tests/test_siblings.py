@@ -392,16 +392,20 @@ def test_what_is_form_is_counted_on_pages_other_than_the_earlier_one() -> None:
     assert "needed 0.90" in own_verdict(1, DIFFERENT, B, [quoting, *SITE[:2]])
 
 
-def test_a_mirror_under_the_title_of_the_later_page_leaves_the_subjects_known() -> None:
-    earlier, later = Document(f"{A}/1", text(1), "Boats"), Document(f"{A}/2", edited(text(1), 50, 90, 130), "Kites")
-    mirror = Document(f"{B}/2", edited(text(1), 50, 90, 130), "Kites")
-    dedup = Deduplicator.open()
-    held = [dedup.sign(each) for each in (earlier, mirror)]
-    assert Pair(known_page(later, *held), held[0]).differ_in_subject is True
-    assert (
-        Pair(known_page(later, held[0], dedup.sign(Document(f"{A}/3", text(9), "KITES"))), held[0]).differ_in_subject
-        is None
+def test_a_title_of_three_pages_of_one_host_does_not_show_that_two_are_of_one_subject() -> None:
+    later = Document(f"{A}/2", edited(text(1), 50, 90, 130), "Kites")
+    earlier, other, mirror, third = (
+        Deduplicator.open().sign(Document(*each))
+        for each in (
+            (f"{A}/1", text(1), "Kites"),
+            (f"{A}/1", text(1), "Boats"),
+            (f"{B}/2", later.text, "Kites"),
+            (f"{A}/3", text(9), "KITES"),
+        )
     )
+    assert Pair(known_page(later, earlier, mirror), earlier).differ_in_subject is False
+    assert Pair(known_page(later, earlier, third), earlier).differ_in_subject is None
+    assert Pair(known_page(later, other, third), other).differ_in_subject is True
 
 
 # Evidence: passages

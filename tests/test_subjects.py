@@ -152,6 +152,14 @@ def employer(known: int, *, swapped: bool = False) -> Story:
     return Story(items(A, *OTHER_JOBS[:known], *((title, EMPLOYER + tasks) for title, tasks in jobs)))
 
 
+# Ads with two titles, each in several towns
+
+NURSE = (
+    "Place of work: {1}. We are looking for a {0} nurse to join our team. You assess patients, plan their care, and "
+    "work with doctors, therapists and families. You communicate well and work shifts, also on weekends. We offer a "
+    "contract without end, thirty days of leave and help with finding a room. Please send the names of two referees."
+)
+
 # A name that another one contains
 
 GRINDER = (
@@ -223,6 +231,16 @@ KEPT = {
     "two ads of one employer, two others known": employer(2),
     "two ads of one employer, five others known": employer(5),
     "two ads of one employer, the second one first, two others known": employer(2, swapped=True),
+    "ads with two titles in several towns": Story(
+        items(
+            A,
+            *(
+                (f"{level} nurse", NURSE.format(level.lower(), town))
+                for level in ("Junior", "Senior")
+                for town in ("Hallen", "Morn", "Elmfold", "Skarvik")
+            ),
+        )
+    ),
     "a name and the same with a word more": Story(
         items(A, *((f"{name} grinder", GRINDER.format(name)) for name in ("Brevo", "Brevo Mini")))
     ),

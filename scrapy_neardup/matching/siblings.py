@@ -333,17 +333,16 @@ class Pair:
     def differ_in_subject(self) -> bool | None:
         """True if the titles have different subjects, False if they have one subject; None if that is unknown.
 
-        It is unknown if a title or both subjects are missing; on one host, also if a third page has the later title.
+        It is unknown if a title or both subjects are missing. On one host, equal subjects are unknown as well if a
+        third page has the later title.
         """
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
         if not (page.title and other):
             return None
-        titles = zip(page.titles, self._counts, strict=True)
-        if is_one and any(title == page.title for title, counts in titles if counts):
-            return None
         theirs = subject(title_words(other), page.host_titles if is_one else ())
         if page.subject == theirs and not (is_one and self._differ_in_section and not self._is_equal):
-            return False if theirs else None
+            others = (title for title, counts in zip(page.titles, self._counts, strict=True) if counts)
+            return None if not theirs or (is_one and page.title in others) else False
         return is_one or self._has_own_end or not same_title(self._later.title, other)
 
     @property
