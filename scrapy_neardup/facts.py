@@ -19,10 +19,10 @@ from functools import lru_cache
 from numbers import Number
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeAlias
-from unicodedata import normalize
 from uuid import UUID
 
 from .fingerprints.hashes import hash_text
+from .text.tokens import folded
 
 SIZE = 5  # bytes of a fact: 2 for the name and the kind, 3 for the value
 MOST = 40  # facts that are packed one by one; the others are packed as one
@@ -151,7 +151,7 @@ def string_fact(field: str, text: str, clock: Clock) -> Fact:
     """Return the fact of a short string. A string with the time of the crawl gives the same fact in each crawl."""
     if clock.now and len(text) < LONGEST and (moment := _moment(text.strip())) and clock.shows(moment):
         return _NOW
-    written = " ".join((text if text.isascii() else normalize("NFKC", text)).casefold().split())
+    written = folded(text)
     kind = _kind(field, written)
     if kind is Kind.STRONG:  # "1-11" is another part than "11-1", but of an ISBN only the digits count
         is_grouped = plain(field.rpartition(".")[2]).startswith(("isbn", "ean", "gtin", "upc"))

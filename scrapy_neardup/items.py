@@ -31,7 +31,7 @@ from .fingerprints.hashes import hash_bytes
 from .settings import TAG_FIELD, Config
 from .text.html import PageText, is_whole_page, looks_like_html, title_of
 from .text.main_text import squeeze
-from .text.tokens import has_words
+from .text.tokens import folded, has_words
 from .text.urls import canonical_url, home
 
 # Fields that say something of the crawl, and nothing of the record.
@@ -63,7 +63,6 @@ _TITLE = (
 )
 _COUNTS = ("position", "rank", "views", "hits")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
-_SAME = str.maketrans("’‘–—", "''--")  # signs that are written in two ways
 _AS_OBJECT: Any = object.__str__  # writes where in memory a value lies
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 # The beginning of what is no page's URL.
@@ -361,7 +360,7 @@ class Record:
             del self.facts[path], self.roles[path]
             self._add_text(path, [self._values[path]])
             if self.facts:  # of a record, signs count too: "C#" is not "C"
-                _, said = string_fact(path, self._values[path].translate(_SAME).strip(" ."), Clock())
+                _, said = string_fact(path, folded(self._values[path]).strip(" ."), Clock())
                 self.facts[path] = Kind.WORDS, said
         pages = [path for path, texts in self.texts.items() if all(map(is_whole_page, texts))]
         others = sum(len(text) for path, texts in self.texts.items() if path not in pages for text in texts)

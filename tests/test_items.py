@@ -285,6 +285,7 @@ SAME_FACTS = [
     ({"name": "Boot  Nora", "sku": "N-38"}, {"sku": "n-38", "name": "boot nora\n"}),
     ({"sku": "N-38"}, {"sku": "N 38"}),
     ({"name": "Ｂｏｏｔ"}, {"name": b"boot"}),
+    ({"days": "\u200eMo\u00ads – “Fr”\ufeff"}, {"days": "mos - \"fr\""}),
     ({"price": 5}, {"price": 5.0}),
     ({"price": 12.5}, {"price": Decimal("12.50")}),
     ({"price": 100}, {"price": "100"}),
@@ -595,7 +596,7 @@ def test_items_of_two_hosts_with_one_text(items: list[dict[str, Any]], expected:
 def test_signs_in_a_short_text_of_a_record_count(texts: tuple[str, str]) -> None:
     items = [{"url": f"{URL}{number}", "text": each, "town": "Ulm"} for number, each in enumerate((*texts, texts[0]))]
     assert statuses_of(items) == ["unique", "unique", "duplicate"]
-    assert statuses_of([{**items[0], "text": each} for each in ("It's fine.", "It’s fine")]) == ["unique", "revisit"]
+    assert statuses_of([{**items[0], "text": each} for each in ("It's fine.\n", "It’s fine")]) == ["unique", "revisit"]
 
 
 def test_several_items_of_a_page_are_named_by_what_they_say() -> None:

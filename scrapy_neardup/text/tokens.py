@@ -41,6 +41,7 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u0640\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_SAME = str.maketrans("’‘“”„‐–—−", '\'\'"""----')  # signs that are written in several ways
 _ASCII = bytes(range(128))
 _ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
 _STATES = "BEMS"  # of a character in a word: first, last, middle, single; in the order of jieba's ties
@@ -54,6 +55,15 @@ def normalize(text: str) -> str:
     Full-width letters and digits become ASCII.
     """
     return text.lower() if text.isascii() else _visible(text).lower()
+
+
+def folded(text: str) -> str:
+    """Return a title or fact in the form in which two are compared, in which signs count.
+
+    Each dash, quote and white space has one form.
+    """
+    written = text if text.isascii() else _visible(text).translate(_SAME)
+    return " ".join(written.casefold().split())
 
 
 def _visible(text: str) -> str:
@@ -284,14 +294,15 @@ def title_words(title: str) -> Words:
     """Return the words of a title in lower case. Each run of signs, and each character of a script without spaces
     between words, is a word.
 
-    Signs as in "C++" and ".NET" are part of their word.
+    Signs as in "C++" and ".NET" are part of their word. A dash or bar between blanks is no word.
     """
-    return tuple(_title_word().findall(unicodedata.normalize("NFKC", title).casefold())) if title else ()
+    return tuple(_title_word().findall(folded(title))) if title else ()
 
 
 @cache
 def _title_word() -> re.Pattern[str]:
-    return re.compile(rf"{_CHARACTER}|(?:(?<![\w.])\.)?(?:(?!{_CHARACTER})[\w{marks()}])+(?:[#+♯]+(?!\w))?|[{_SIGNS}]+")
+    word = rf"(?:(?<![\w.])\.)?(?:(?!{_CHARACTER})[\w{marks()}])+(?:[#+♯]+(?!\w))?"
+    return re.compile(rf"{_CHARACTER}|{word}|(?!(?<!\S)[-|](?!\S))[{_SIGNS}]+")
 
 
 def same_title(first: str, second: str) -> bool:
