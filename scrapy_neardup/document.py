@@ -16,7 +16,7 @@ from . import native
 from .fingerprints.hashes import Hashes, hash_tokens, layout, shingles
 from .fingerprints.record import WIDTH, Source
 from .text.html import BUILTIN, Extract, PageText, elements, looks_like_html, read_page
-from .text.tokens import spaced, tokenize, word_lines
+from .text.tokens import length, spaced, tokenize, word_lines
 from .text.urls import home
 
 _WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]")  # the first byte of a word in `Document.spaced`
@@ -156,7 +156,7 @@ _END = re.compile(
     r"|,(?=[^\W\d_ ]*(?: [^\W\d_]+){1,3}:))"  # before the label of another value
 )
 _COLONS = (":", "：", "】")
-_AFTER_LABEL = (*_COLONS, *"\n\t|｜", " - ", " – ", " = ")
+_AFTER_LABEL = (*_COLONS, *"\n\t|｜", " - ", " – ", " — ", " = ")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MONTHS = "january|february|march|april|june|july|august|september|october|november|december"
 _DAY = re.compile(
@@ -176,11 +176,12 @@ def _labelled(text: str) -> Iterator[int]:
     place, has_label = 0, False
     parts = _END.split(text)
     for part, end in zip(parts[::2], [*parts[1::2], ""], strict=True):
-        if words := len(tokenize(part)):
-            if has_label and words <= VALUE and end not in _COLONS:
-                yield from range(place, place + words)
-            has_label = end in _AFTER_LABEL and words <= (BEFORE_COLON if end in _COLONS else LABEL)
-            place += words
+        if words := tokenize(part):
+            size = length(words)
+            if has_label and size <= VALUE and end not in _COLONS:
+                yield from range(place, place + len(words))
+            has_label = end in _AFTER_LABEL and size <= (BEFORE_COLON if end in _COLONS else LABEL)
+            place += len(words)
 
 
 def _dated(words: Sequence[str]) -> Iterator[int]:

@@ -723,6 +723,9 @@ def strong(number: str) -> bytes:
         ("【颜色】墨绿色", "【颜色】深蓝色", A, VALUE),
         ("Colour:green, Size:small", "Colour:slate, Size:small", A, VALUE),
         ("Made of - red wool", "Made of - blue linen", A, VALUE),
+        ("Цвет — тёмно-синий. Размер — малый.", "Цвет — светло-серый. Размер — малый.", A, VALUE),
+        ("素材：アルミニウム合金", "素材：ステンレススチール", A, VALUE),  # ten characters, nine pairs
+        ("สี: น้ำเงินเข้ม", "สี: เขียวอ่อน", A, VALUE),
         ("定于五月六日召开会议", "定于五月七日召开会议", A, VALUE),
         ("held on Monday in the hall", "held on Friday in the hall", A, VALUE),
         ("held on the sixth of May in the hall", "held on the tenth of May in the hall", A, VALUE),

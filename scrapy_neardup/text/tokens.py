@@ -13,7 +13,7 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from itertools import chain, islice, pairwise
@@ -90,6 +90,11 @@ def tokenize(text: str) -> list[str]:
     """
     lines = word_lines(spaced(text))
     return lines.decode().split("\n") if lines else []
+
+
+def length(tokens: Iterable[str]) -> float:
+    """Return the number of tokens. A pair of characters of a script without spaces is a half."""
+    return sum(0.5 if _UNSPACED_RUN.match(token) else 1 for token in tokens)
 
 
 def has_words(text: str, count: int) -> bool:
@@ -372,7 +377,10 @@ def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
     is_moved = later != earlier and sorted(later) == sorted(earlier)
     ours, theirs = (tokenize(title_text(name)) for name in alone)
     has_names = all(alone) or theirs or is_moved
-    is_brief = max(map(len, alone)) <= NAME or max(map(_length, _between(later, earlier))) <= NAME
+    is_brief = (
+        max(map(len, alone)) <= NAME
+        or max(length(tokenize(title_text(each))) for each in _between(later, earlier)) <= NAME
+    )
     return (ours, theirs) if has_names and is_brief else None
 
 
@@ -382,11 +390,6 @@ def _between(a: Words, b: Words) -> tuple[Words, Words]:
     a, b = a[start:], b[start:]
     end = _shared(a[::-1], [b[::-1]])
     return a[: len(a) - end], b[: len(b) - end]
-
-
-def _length(name: Words) -> float:
-    """Return the number of tokens of a part of a title. A pair of characters of a script without spaces is a half."""
-    return sum(0.5 if _UNSPACED_RUN.match(token) else 1 for token in tokenize(title_text(name)))
 
 
 def title_text(name: Sequence[str]) -> str:
