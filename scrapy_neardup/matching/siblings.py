@@ -31,6 +31,7 @@ from ..text.tokens import (
     NAME,
     Words,
     differ_in_number,
+    differ_in_one_place,
     names,
     same_title,
     subject,
@@ -275,8 +276,8 @@ class Pair:
     def _differ_in_name(self) -> bool:
         """True if each title has a name that the other lacks, and the later text has both names.
 
-        On one host, also True if the text has none of the names, and the titles share a word. False if one title has
-        all parts of the other. For equal texts, False on two hosts, and on one host if only one title has a name.
+        On one host, also True if the titles share a word, and the text has no name, or is equal and they differ in one
+        place. False if one title has all parts of the other; for equal texts, on two hosts or if a name is missing.
         """
         ours, theirs = self._page.title, title_words(self._earlier.title)
         first, second = (set(title_parts(each.title)) for each in (self._later, self._earlier))
@@ -289,7 +290,8 @@ class Pair:
             return all(said) and not self._is_equal
         if self._is_equal and bool(found[0]) != bool(found[1]):
             return False
-        return all(said) or not (any(said) or set(ours).isdisjoint(theirs))
+        is_of_either = any(said) and not (self._is_equal and differ_in_one_place(ours, theirs))
+        return all(said) or not (is_of_either or set(ours).isdisjoint(theirs))
 
     @property
     def _differ_in_number(self) -> bool:
@@ -341,8 +343,7 @@ class Pair:
             return None
         theirs = subject(title_words(other), page.host_titles if is_one else ())
         if page.subject == theirs and not (is_one and self._differ_in_section and not self._is_equal):
-            others = (title for title, counts in zip(page.titles, self._counts, strict=True) if counts)
-            return None if not theirs or (is_one and page.title in others) else False
+            return None if not theirs or (is_one and page.title in compress(page.titles, self._counts)) else False
         return is_one or self._has_own_end or not same_title(self._later.title, other)
 
     @property

@@ -384,6 +384,12 @@ def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
     return (ours, theirs) if has_names and is_brief else None
 
 
+def differ_in_one_place(first: Words, second: Words) -> bool:
+    """Return whether two titles are equal but for one part, of which they share no word."""
+    ours, theirs = _between(first, second)
+    return set(ours).isdisjoint(theirs)
+
+
 def _between(a: Words, b: Words) -> tuple[Words, Words]:
     """Return two titles without the words with which both begin, and then without those with which both end."""
     start = _shared(a, [b])
