@@ -24,7 +24,7 @@ EVENTS = {**kinds("title", "date", "location", "description"), "loader": loaded}
 class EventSpider(scrapy.Spider):
     """Requests URLs one after another, and yields the rows that each lists as JSON as items of a kind.
 
-    `spec`: `urls`, and optionally `kind`, `method` and `own`, the field for the URL of the page.
+    `spec`: `urls`, and optionally `kind`, `method`, `own`, the field for the URL of the page, and `rows` of no page.
     """
 
     name = "events"
@@ -35,6 +35,8 @@ class EventSpider(scrapy.Spider):
         self.spec = spec
 
     async def start(self):
+        for row in self.spec.get("rows", ()):
+            yield row
         for number, url in enumerate(self.spec["urls"]):
             yield scrapy.Request(url, method=self.spec.get("method", "GET"), priority=-number)
 

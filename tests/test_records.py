@@ -61,6 +61,12 @@ def test_records_of_an_api_that_is_asked_by_post(crawl, a):
     assert values(crawl("EventSpider", DROP, urls=urls, method="POST"), "date") == {"2026-07-14": 1}
 
 
+def test_records_that_the_spider_yields_at_its_start_without_a_page(crawl):
+    assert len(crawl("EventSpider", DROP, urls=[], rows=meetings()).items) == 6
+    later = [*meetings(), {"title": "Planning", "date": "2026-07-14", "description": TEXT}]
+    assert values(crawl("EventSpider", DROP, urls=[], rows=later), "date") == {"2026-07-14": 1}
+
+
 def pianos(reads: int, **of_the_third: str) -> dict[str, Row]:
     """Return ten pages, each with a counter of its readers."""
     ads = {f"/ad/{n}": {"title": f"Piano {n}", "reads": reads + n, "description": article(n)} for n in range(10)}
