@@ -180,6 +180,11 @@ _sites = checking(
     _names,
 )
 _path = checking("a path", bool, lambda value: str(os.fspath(value)))
+_store = checking(
+    "a path or an address without a placeholder; NEARDUP_NAMESPACE = '{spider}' keeps the documents of spiders apart",
+    lambda path: path and "{spider}" not in path and "%(" not in path,
+    _path,
+)
 _namespace = checking(
     "text, in which {spider} stands for the name of the spider",
     lambda value: {*re.findall(r"\{[a-z_]+\}", value)} <= {"{spider}"},
@@ -217,7 +222,7 @@ class Config:
     """All settings. `Config(min_tokens=20)` means NEARDUP_MIN_TOKENS = 20. A bad value raises ConfigError."""
 
     enabled: bool = _setting(True, _flag)
-    store: str | None = _setting(None, _optional(_path))
+    store: str | None = _setting(None, _optional(_store))
     store_required: bool = _setting(False, _flag)
     namespace: str = _setting("", _namespace)
     fields: tuple[str, ...] | None = _setting(None, _optional(_fields))

@@ -114,6 +114,7 @@ BAD: list[tuple[str, Any, str]] = [
     *((name, value, "True or False") for name in FLAGS for value in ("maybe", 2, [])),
     *((name, value, "the name of an item field") for name in NAMES for value in ("", None, 5, ["title"])),
     ("store", 5, "allowed is a path"),
+    *(("store", f"{name}.sqlite", "NEARDUP_NAMESPACE = '{spider}'") for name in ("{spider}", "%(name)s")),
     ("dropped", 5, "allowed is a path"),
     ("namespace", None, "text"),
     ("namespace", "{spidr}", "text, in which {spider} stands for the name of the spider"),

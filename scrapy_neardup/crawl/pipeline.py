@@ -237,7 +237,7 @@ class ItemOrigins(Component):
     def fetch(self, page: Page | None) -> Fetch:
         """Return the fetch of a page's items. Items of an unknown page, such as those of `start`, share one place."""
         if page is None or (response := page.response()) is None:
-            return Fetch(place=f"start://crawl/{self.crawler.spider.name}")
+            return Fetch(place=f"start://crawl/{getattr(self.crawler.spider, 'name', '')}")
         if response not in self._fetches:
             self._fetches[response] = page.fetch(response)
         return self._fetches[response]._replace(clock=Clock(self.dedup.deliveries.started, time.time()))
