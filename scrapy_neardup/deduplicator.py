@@ -359,9 +359,10 @@ class Deduplicator:
             # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
             if own and ((evidence and not own.evidence) or (own.firm and not firm)):
                 continue
-            # A successor stays one.
+            # A successor stays one until the original's own URL returns the document again.
             said = own.evidence if own and own.signature is signature and not evidence else evidence
-            self.store.record(Visit(url, signature, is_copy, time.time(), document.size, said, firm))
+            is_over = said is not evidence and self.deliveries.is_back(signature)
+            self.store.record(Visit(url, signature, is_copy or is_over, time.time(), document.size, said, firm))
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.
@@ -383,8 +384,7 @@ class Deduplicator:
 
     def _learn(self, claim: Claim, given_by: list[str]) -> None:
         """Learn from a document about the mirrors of its host."""
-        document, signature = claim.document, claim.signature
-        held = claim.match.signature if claim.match else None
+        document, signature, held = claim.document, claim.signature, claim.match and claim.match.signature
         known = [held.url] if held and held.url else []
         if held and held.copy_count:
             known = [visit.url for visit in self.store.visits(held, MAX_KNOWN)]

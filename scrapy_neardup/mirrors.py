@@ -100,6 +100,10 @@ class Deliveries:
         is_now = self.is_delivered(document)
         return not is_now and self._seen(_name(document), document) > self._seen(document.url, document)
 
+    def is_back(self, document: Signature) -> bool:
+        """Return whether the URL of a document itself returned it in this run."""
+        return self.is_of_run(self._seen(document.url, document))
+
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
         """Record a delivery of a document, once a run; with `by_own_host`, also as one by the document's own host."""
         for is_own in (False, True) if by_own_host else (False,):
