@@ -210,7 +210,7 @@ class NearDup:
                 logger.info("%s and %s mirror each other", *relation.sites)
             else:
                 self.count("mirror_hosts/dropped")
-                said = "%s and %s no longer mirror each other: pages are fetched from both again"
+                said = "%s and %s no longer mirror each other: pages that are new are fetched from both again"
                 logger.warning(said, *relation.sites)
 
     async def _count_held(self, *, with_changes: bool) -> None:
