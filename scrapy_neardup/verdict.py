@@ -44,7 +44,7 @@ class Verdict:
         relation = "copy" if self.status == "duplicate" else "revisit"
         original = named(self.duplicate_of, self.original)
         if self.status == "duplicate" and url and (self.duplicate_of, self.original) == (url, label):
-            original = "an earlier item of this URL"
+            original = "an earlier item of this run"
         return f"{subject} is a {relation} of {original} (found by {self.detector}, resemblance {self.resemblance})"
 
     def tag(self) -> dict[str, Any]:
