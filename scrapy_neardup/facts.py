@@ -1,14 +1,18 @@
-"""Make facts from the values of an item, pack them, and compare those of two records. All functions are pure.
+"""Make facts from the values of an item, pack them, compare those of two records, and learn counters. Pure.
 
 A fact is a short value that says what the record is: a date, a place, a price, a number. Letter case, white space and
 zeros at the end do not change a fact. The facts of a record are stored as bytes, in ascending order. Each fact has
 `SIZE` bytes: a hash of the field's name with the kind of the fact, and a hash of the value. So equal facts are equal
 bytes.
+
+A counter is a fact such as the views of a page. At most visits, it changes while the text and the other facts of the
+record stay the same. So it says nothing of the record. A price, a date or a word is never a counter.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta, timezone
@@ -23,6 +27,7 @@ from uuid import UUID
 
 from .fingerprints.hashes import hash_text
 from .text.tokens import folded
+from .text.urls import host
 
 SIZE = 5  # bytes of a fact: 2 for the name and the kind, 3 for the value
 MOST = 40  # facts that are packed one by one; the others are packed as one
@@ -338,3 +343,54 @@ def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
         theirs = [each for each in theirs if all(each.get(name) == ours[name] for name in names)]
         found |= names
     return frozenset(found)
+
+
+# Counters
+
+SEVERAL = 4  # visits at which a counter must have changed, at one of them beside a text
+SHARE = 0.5  # the share of all visits at which it must have changed
+VISITED = 1000  # hosts whose visits are remembered; those visited longest ago are forgotten
+
+
+class Counters:
+    """The known counters of each host, and the visits from which more are learned."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, set[int]] = {}
+        # For each host and fact: all visits, those at which it changed, and those at which it changed beside a text.
+        self._visits = lru_cache(VISITED)(lambda name: Counter[tuple[str, int]]())
+
+    def of(self, url: str | None) -> set[int]:
+        """Return the hashed names of the counters on a URL's host."""
+        return self._known.get(host(url or ""), set()) if self._known else set()
+
+    def visit(self, url: str, new: bytes, held: bytes, *, has_text: bool) -> list[int]:
+        """Learn from the facts of two visits to a record with one text. Return the hashed names of new counters.
+
+        `has_text`: whether the text is long. A record with a short one may say nothing but its numbers.
+        """
+        changed = differing(new, held)
+        facts = names_in(new, COUNTING) & names_in(held, COUNTING)
+        if not changed <= facts:  # something else changed too
+            return []
+        name = host(url)
+        visits = self._visits(name)
+        kinds = {"all": facts, "changed": changed, "beside text": changed if has_text else ()}
+        visits.update((kind, fact) for kind, of in kinds.items() for fact in of)
+        found = [
+            fact
+            for fact in facts - self.of(url)
+            if visits["beside text", fact] and visits["changed", fact] >= max(SEVERAL, SHARE * visits["all", fact])
+        ]
+        for fact in found:
+            self.know(name, fact)
+        return found
+
+    def know(self, name: str, fact: int, *, is_counter: bool = True) -> None:
+        """Note that a fact of a host is a counter; with `is_counter=False`, that it is none."""
+        known = self._known.setdefault(name, set())
+        (known.add if is_counter else known.discard)(fact)
+
+    def known(self) -> Iterator[tuple[str, int]]:
+        """Yield the known counters: the host, and the hashed name of the field."""
+        yield from ((name, fact) for name, facts in self._known.items() for fact in sorted(facts))

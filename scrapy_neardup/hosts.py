@@ -1,10 +1,7 @@
-"""Learn which hosts mirror each other, and which facts of a host are counters. Pure.
+"""Learn which hosts mirror each other. Pure.
 
 Bharat, Broder, Dean, Henzinger 2000, "A comparison of techniques to find mirrored hosts on the WWW": two hosts mirror
 each other if most paths that are valid on one are valid on the other, and give similar content (section 2).
-
-A counter is a fact such as the views of a page. At most visits, it changes while the text and the other facts of the
-record stay the same. So it says nothing of the record. A price, a date or a word is never a counter.
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -20,8 +17,7 @@ from heapq import nlargest
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from .facts import COUNTING, differing, names_in
-from .text.urls import Place, Shape, canonical_url, counterpart, host, shape, site
+from .text.urls import Place, Shape, canonical_url, counterpart, shape, site
 
 BOUND = 0.88  # the minimum confidence of a rule: that of 23 paths with equal content, and none with other content
 WINDOW = 200  # the number of paths that count; older ones are dropped, so that a rule can be unlearned
@@ -386,52 +382,3 @@ class Hosts:
 
 def _evidence(relation: Relation) -> tuple[bool, int, float]:
     return relation.in_force, relation.tally.same, relation.confirmed
-
-
-SEVERAL = 4  # visits at which a counter must have changed, at one of them beside a text
-SHARE = 0.5  # the share of all visits at which it must have changed
-VISITED = 1000  # hosts whose visits are remembered; those visited longest ago are forgotten
-
-
-class Counters:
-    """The known counters of each host, and the visits from which more are learned."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, set[int]] = {}
-        # For each host and fact: all visits, those at which it changed, and those at which it changed beside a text.
-        self._visits = lru_cache(VISITED)(lambda name: Counter[tuple[str, int]]())
-
-    def of(self, url: str | None) -> set[int]:
-        """Return the hashed names of the counters on a URL's host."""
-        return self._known.get(host(url or ""), set()) if self._known else set()
-
-    def visit(self, url: str, new: bytes, held: bytes, *, has_text: bool) -> list[int]:
-        """Learn from the facts of two visits to a record with one text. Return the hashed names of new counters.
-
-        `has_text`: whether the text is long. A record with a short one may say nothing but its numbers.
-        """
-        changed = differing(new, held)
-        facts = names_in(new, COUNTING) & names_in(held, COUNTING)
-        if not changed <= facts:  # something else changed too
-            return []
-        name = host(url)
-        visits = self._visits(name)
-        kinds = {"all": facts, "changed": changed, "beside text": changed if has_text else ()}
-        visits.update((kind, fact) for kind, of in kinds.items() for fact in of)
-        found = [
-            fact
-            for fact in facts - self.of(url)
-            if visits["beside text", fact] and visits["changed", fact] >= max(SEVERAL, SHARE * visits["all", fact])
-        ]
-        for fact in found:
-            self.know(name, fact)
-        return found
-
-    def know(self, name: str, fact: int, *, is_counter: bool = True) -> None:
-        """Note that a fact of a host is a counter; with `is_counter=False`, that it is none."""
-        known = self._known.setdefault(name, set())
-        (known.add if is_counter else known.discard)(fact)
-
-    def known(self) -> Iterator[tuple[str, int]]:
-        """Yield the known counters: the host, and the hashed name of the field."""
-        yield from ((name, fact) for name, facts in self._known.items() for fact in sorted(facts))

@@ -30,8 +30,9 @@ from typing import Any, cast
 from weakref import WeakSet, WeakValueDictionary
 
 from ..detectors import Detector
+from ..facts import Counters
 from ..fingerprints.hashes import hash_bytes
-from ..hosts import Counters, Hosts, Trial
+from ..hosts import Hosts, Trial
 from ..row_index import Question, sharing
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
