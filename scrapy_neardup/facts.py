@@ -85,7 +85,8 @@ _LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|\?[^#]*|#(?![/!]).*", re.I | 
 _WORD_OF_SCHEMA = re.compile(r"https?://schema\.org/\w+$")
 # In a query, what names a page: a number, a date, or the name of a file or video.
 _PAGE_ID = re.compile(
-    r"[?&]((?:(?:article|category|doc|document|event|file|item|job|news|node|page|post|product|story|thread|topic)?_?id"
+    r"[?&]((?:(?:article|document|event|job|news|post|product|story|thread|topic|variant)(?:_?id)?"
+    r"|(?:category|doc|file|item|node|page)?_?id"
     r"|[pmuv]id|nr?|no|num|number|item|key|edition|issue)=\d{1,20}|(?:p|year)=\d{1,9}|(?:date|day)=[\d-]{1,10}"
     r"|(?:f|file|filename|attachment|document|doc)=[^&#;]{1,200}|id=[\w-]{1,64}|v=(?!\d+(?:[&#;]|$))[\w-]{11})(?=[&#;]|$)"
 )

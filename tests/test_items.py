@@ -419,6 +419,7 @@ def test_other_facts_are_not_strong(name: str) -> None:
         ("http://a.example/get?sid=1&t=7", "http://a.example/get?sid=2&t=8", True),
         ("http://a.example/get?id=1", "http://a.example/get?id=2", False),
         ("http://a.example/get?id=612345678901", "http://a.example/get?id=612345678902", False),
+        ("http://a.example/get?event=1", "http://a.example/get?event=2", False),
         ("http://a.example/get?id=1a-b", "http://a.example/get?id=1a-c", False),
         ("http://a.example/get?date=2026-11-01", "http://a.example/get?date=2026-11-02", False),
         ("http://a.example/get?file=may-1.pdf&t=7", "http://a.example/get?file=may-2.pdf&t=7", False),

@@ -659,6 +659,7 @@ SIGNS = [
     ("Inn ★★★", "Inn ★★"),
     ("On 🙂", "On 🙁"),
     ("York to Ulm", "Ulm to York"),
+    ("§ 1 Roofs", "§ 3 Boards"),
 ]
 
 

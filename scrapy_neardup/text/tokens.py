@@ -290,7 +290,7 @@ ELLIPSIS = ".…⋯"
 
 _SEPARATOR = re.compile(r"\s+[|–—·»:_-]+\s+|:\s+|(?<=[^\x00-\x7f])[|_-]+|[|_-]+(?=[^\x00-\x7f])|｜|(?<=^[^：]{2})：")
 # Operators, currencies, arrows, stars, faces and the like.
-_SIGNS = r"-+*/%=<>!&|^~#$¢£¤¥♯\u20a0-\u20cf\u2190-\u2bff\U0001f000-\U0001faff"
+_SIGNS = r"-+*/%=<>!&|^~#§$¢£¤¥♯\u20a0-\u20cf\u2190-\u2bff\U0001f000-\U0001faff"
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _CHARACTER = f"[{_UNSPACED}\u3400-\u9fff]"
 
