@@ -246,7 +246,7 @@ class Deduplicator:
             return False
         if last.is_twin_of(new) or last.is_twin_of(signature):
             return False
-        if is_own and self._shares_url(signature, link):
+        if is_own and not link.firm and self._shares_url(signature, link):
             return False
         # The fields and the title of another spider may differ though the page is the same.
         is_by_text = names_in(last.facts) == names_in(signature.facts) and not last.says_the_same(signature)
@@ -283,17 +283,12 @@ class Deduplicator:
         return max(signature.first_seen, self.deliveries.last(signature))
 
     def _shares_url(self, signature: Signature, link: Visit) -> bool:
-        """Return whether a document was one of the items of its URL when that URL was last seen before this run.
-
-        Return False if the page itself changes to and fro in this run.
-        """
-        is_new = link.signature is not None and self.store.is_new(link.signature)
-        if link.firm and (is_new or self.deliveries.is_delivered(signature)):
-            return False
+        """Return whether a document was one of the items of its URL when that URL was last seen before this run."""
         known = link.before if self.deliveries.is_of_run(link.seen) else link
-        until = known.seen if known else self.deliveries.started  # of an unchanged state, only the last time is stored
-        began = max((run.started for run in self.store.runs() if run.started < until), default=0.0)
-        return bool(known and known.target == signature.id) or self._last_seen(signature) >= began
+        if known is None:
+            return self.deliveries.is_delivered(signature)
+        began = max((run.started for run in self.store.runs() if run.started <= known.seen), default=0.0)
+        return known.target == signature.id or self._last_seen(signature) >= began
 
     def settle(self, claim: Claim) -> None:
         """Record the outcome of a claim. The claim calls this once."""

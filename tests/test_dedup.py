@@ -133,13 +133,6 @@ def test_a_url_that_gave_several_documents_stands_for_none(dedup: Deduplicator) 
     assert (again.verdict.status, again.verdict.changed) == ("revisit", False)
 
 
-def test_items_that_one_url_gives_to_several_requests_do_not_change_back(tmp_path: Path) -> None:
-    days = ((1, False), (2, False)), ((1, False), (2, False)), ((1, False),), ((2, True),), ((2, False),), ((1, True),)
-    for day in days:
-        with Deduplicator.open(tmp_path / "s", revisit="drop") as dedup:
-            assert [committed(dedup, A, content).verdict.changed for content, _ in day] == [news for _, news in day]
-
-
 def test_a_number_that_tells_several_answers_of_one_url_apart_is_no_counter(tmp_path: Path) -> None:
     answers = [(f"http://a.example/{n}", n, store) for n in range(4) for store in (11, 12, 13)]  # by a cookie
     for status in ("unique", "revisit", "revisit"):
