@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PAGES = 1000  # pages with several items whose earlier items are remembered
+PAGES, ITEMS = 1000, 10_000  # pages with several items whose earlier items are remembered, and items of one page
 PATIENCE = 12.0  # seconds that a claim waits for another process, which may be waiting for this one
 PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at first and at most
 
@@ -269,7 +269,7 @@ class Deduplicator:
         Each has the starts of the first and the last run that got it.
         """
         found: dict[object, list[tuple[float, float, Signature]]] = {}
-        for each in self.store.of_page(url):
+        for each in self.store.of_page(url, ITEMS):
             if not self.deliveries.is_of_run(last := self._last_seen(each)):
                 state = self._run_at(each.first_seen), self._run_at(last), each
                 found.setdefault(_shared(each), []).append(state)

@@ -182,7 +182,7 @@ _sites = checking(
 _path = checking("a path", bool, lambda value: str(os.fspath(value)))
 _store = checking(
     "a path or an address without a placeholder; NEARDUP_NAMESPACE = '{spider}' keeps the documents of spiders apart",
-    lambda path: path and "{spider}" not in path and "%(" not in path,
+    lambda path: path and ("://" in path or not re.search(r"\{spider\}|%\(\w+\)s", path)),
     _path,
 )
 _namespace = checking(

@@ -221,6 +221,7 @@ FULL, CUT = ({"/list": [RED | {"price": price}, BLUE]} for price in (9.5, 8.5))
 LINKS = [{"link": f"http://shop.example/{name}"} for name in ("red", "blue")]
 DEAR, CHEAP = ({"/list": [RED | LINKS[0] | {"price": price}, BLUE | LINKS[1]]} for price in (20, 15))
 ON, OFF = ({"/show": {"title": "Circus", "status": status, "description": TEXT}} for status in ("on sale", "cancelled"))
+TWO_ON, TWO_OFF = (show | {"/show/print": ON["/show"]} for show in (ON, OFF))
 
 
 @pytest.mark.parametrize(
@@ -233,6 +234,7 @@ ON, OFF = ({"/show": {"title": "Circus", "status": status, "description": TEXT}}
         pytest.param("", (FULL, CUT, {"/list": FULL["/list"][:1]}), (2, 1, 1), id="list shrinks to one item"),
         pytest.param("", (DEAR, CHEAP, DEAR, CHEAP, CHEAP, DEAR), (2, 1, 1, 1, 0, 1), id="items with links"),
         pytest.param("permalink", (ON, ON, OFF, OFF, ON), (1, 0, 1, 0, 1), id="page with its own URL"),
+        pytest.param("permalink", (TWO_ON, TWO_OFF, TWO_ON), (1, 1, 1), id="page whose print version keeps its state"),
     ],
 )
 def test_what_changes_back_is_given_again(crawl, a, own, days, news):

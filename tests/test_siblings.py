@@ -408,7 +408,16 @@ def test_a_title_of_three_pages_of_one_host_does_not_show_that_two_are_of_one_su
     )
     assert Pair(known_page(later, earlier, mirror), earlier).differ_in_subject is False
     assert Pair(known_page(later, earlier, third), earlier).differ_in_subject is None
-    assert Pair(known_page(later, other, third), other).differ_in_subject is True
+    assert Pair(known_page(later, other, third), other).differ_in_subject is None
+    fourth = Deduplicator.open().sign(Document(f"{A}/4", text(8), "Boats"))
+    assert Pair(known_page(later, other, third, fourth), other).differ_in_subject is True
+
+
+def test_print_versions_under_one_title_are_copies() -> None:
+    pages = [
+        [Document(f"{A}/{n}", text(n), f"Story {n}"), Document(f"{A}/print/{n}", text(n), "Print")] for n in range(6)
+    ]
+    assert claimed(Deduplicator.open(), *(page for story in pages for page in story))[5::2] == ["duplicate"] * 4
 
 
 # Evidence: passages
@@ -741,6 +750,7 @@ def strong(number: str) -> bytes:
         ("Colour:green, Size:small", "Colour:slate, Size:small", A, VALUE),
         ("Made of - red wool", "Made of - blue linen", A, VALUE),
         ("Цвет — тёмно-синий. Размер — малый.", "Цвет — светло-серый. Размер — малый.", A, VALUE),
+        ("Цвет\u00a0— тёмно-синий. Размер\u00a0— малый.", "Цвет\u00a0— светло-серый. Размер\u00a0— малый.", A, VALUE),
         ("素材：アルミニウム合金", "素材：ステンレススチール", A, VALUE),  # ten characters, nine pairs
         ("สี: น้ำเงินเข้ม", "สี: เขียวอ่อน", A, VALUE),
         ("定于五月六日召开会议", "定于五月七日召开会议", A, VALUE),

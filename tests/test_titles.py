@@ -15,6 +15,8 @@ from scrapy_neardup.text.tokens import differ_in_number, names, same_title, subj
         ("", []),
         ("Red Boots - Shop", ["red", "boots", "shop"]),
         ("Wan\u00adder\u00adschuhe\u200b – Größe 3‑5 | Shop", ["wanderschuhe", "grösse", "3", "-", "5", "shop"]),
+        ("Rh O -", ["rh", "o", "-"]),
+        ("1 | 2 - 3", ["1", "|", "2", "-", "3"]),
         ("operator== (const T&)", ["operator", "==", "const", "t", "&"]),
         ("a<=b", ["a", "<=", "b"]),
         ("湖上的鹤", ["湖", "上", "的", "鹤"]),

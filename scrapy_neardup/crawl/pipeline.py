@@ -170,11 +170,18 @@ class ItemOrigins(Component):
         # The page of each item by the `id()` of the item. The item is kept, so that no other item gets this id.
         self._origins: LocalCache[int, tuple[Any, Page]] = LocalCache(MOST)
         self._fetches: WeakKeyDictionary[Response, Fetch] = WeakKeyDictionary()
+        self._sees_start = False
         self._warn = lru_cache(logger.warning)  # each message once
         connect = self.crawler.signals.connect
         connect(self._item_scraped, signal=signals.item_scraped)
         connect(self._item_lost, signal=signals.item_dropped)
         connect(self._item_lost, signal=signals.item_error)
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Note that this is a spider middleware of the crawl, so that only items of `start` have no page."""
+        self._sees_start = True
+        async for output in start:
+            yield output
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         page, first, count, is_blank = self._pages.setdefault(response, Page(response)), None, 0, True
@@ -235,9 +242,11 @@ class ItemOrigins(Component):
         return taken
 
     def fetch(self, page: Page | None) -> Fetch:
-        """Return the fetch of a page's items. Items of an unknown page, such as those of `start`, share one place."""
-        if page is None or (response := page.response()) is None:
+        """Return the fetch of a page's items; an empty one if the response is freed. Items of `start` share a place."""
+        if page is None and self._sees_start:
             return Fetch(place=f"start://crawl/{getattr(self.crawler.spider, 'name', '')}")
+        if page is None or (response := page.response()) is None:
+            return Fetch()
         if response not in self._fetches:
             self._fetches[response] = page.fetch(response)
         return self._fetches[response]._replace(clock=Clock(self.dedup.deliveries.started, time.time()))

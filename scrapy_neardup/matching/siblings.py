@@ -178,7 +178,8 @@ class Pair:
             yield LACKS_SUBJECT
         if self.differ_in_subject and self._differ_in_name:
             yield "the titles differ in a name"
-        if self.differ_in_subject and self._differ_in_number:
+        may_be_numbered = self.differ_in_subject and not (self.is_of_one_host or self._is_equal)
+        if may_be_numbered and differ_in_number(self._later.title, self._earlier.title):
             yield "the titles differ in a number"
         required = self._required_own()
         if self.own_resemblance < required:
@@ -276,8 +277,8 @@ class Pair:
     def _differ_in_name(self) -> bool:
         """True if each title has a name that the other lacks, and the later text has both names.
 
-        On one host, also True if the titles share a word, and the text has no name, or is equal and they differ in one
-        place. False if one title has all parts of the other; for equal texts, on two hosts or if a name is missing.
+        On one host, also True if the titles share a word, and the text has neither name; or one, if it is equal and
+        they differ in one place. False for equal texts of two hosts, and if a title has all parts of the other.
         """
         ours, theirs = self._page.title, title_words(self._earlier.title)
         first, second = (set(title_parts(each.title)) for each in (self._later, self._earlier))
@@ -290,14 +291,9 @@ class Pair:
             return all(said) and not self._is_equal
         if self._is_equal and bool(found[0]) != bool(found[1]):
             return False
-        is_of_either = any(said) and not (self._is_equal and differ_in_one_place(ours, theirs))
-        return all(said) or not (is_of_either or set(ours).isdisjoint(theirs))
-
-    @property
-    def _differ_in_number(self) -> bool:
-        """True if the titles of two hosts differ only in numbers, and the texts differ too."""
-        may_differ = not (self.is_of_one_host or self._is_equal)
-        return may_differ and differ_in_number(self._later.title, self._earlier.title)
+        if all(said) or set(ours).isdisjoint(theirs):
+            return all(said)
+        return not any(said) or (self._is_equal and differ_in_one_place(ours, theirs))
 
     @property
     def _has_other_figures(self) -> bool:
@@ -335,15 +331,19 @@ class Pair:
     def differ_in_subject(self) -> bool | None:
         """True if the titles have different subjects, False if they have one subject; None if that is unknown.
 
-        It is unknown if a title or both subjects are missing. On one host, equal subjects are unknown as well if a
-        third page has the later title.
+        It is unknown if a title or both subjects are missing. On one host, it is also unknown if third pages have the
+        later title, and none has the earlier one, or if the subjects are equal.
         """
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
         if not (page.title and other):
             return None
-        theirs = subject(title_words(other), page.host_titles if is_one else ())
-        if page.subject == theirs and not (is_one and self._differ_in_section and not self._is_equal):
-            return None if not theirs or (is_one and page.title in compress(page.titles, self._counts)) else False
+        title, known = title_words(other), [*compress(page.titles, self._counts)] if is_one else []
+        theirs = subject(title, page.host_titles if is_one else ())
+        are_equal = page.subject == theirs and not (is_one and self._differ_in_section and not self._is_equal)
+        if page.title in known and (are_equal or title not in known):
+            return None
+        if are_equal:
+            return False if theirs else None
         return is_one or self._has_own_end or not same_title(self._later.title, other)
 
     @property

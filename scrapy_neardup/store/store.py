@@ -287,9 +287,9 @@ class Store:
     def document(self, id: int) -> Signature | None:
         return next(map(self.held, self.backend.get([id] if records.is_id(id) else [])), None)
 
-    def of_page(self, url: str) -> list[Signature]:
-        """Return the documents of a page that gave several items, oldest first; [] for any other page."""
-        rows = self._rows(records.index_key("page", canonical_url(url)), MANY)
+    def of_page(self, url: str, most: int = MANY) -> list[Signature]:
+        """Return the newest documents of a page that gave several items, oldest first; [] for any other page."""
+        rows = self._rows(records.index_key("page", canonical_url(url)), most)
         items = (each for each in map(self.held, rows) if each.label)
         return self._sorted(each for each in items if canonical_url(each.url or "") == canonical_url(url))
 

@@ -299,7 +299,7 @@ def title_words(title: str) -> Words:
     """Return the words of a title in lower case. Each run of signs, and each character of a script without spaces
     between words, is a word.
 
-    Signs as in "C++" and ".NET" are part of their word. A dash or bar between blanks is no word.
+    Signs as in "C++" and ".NET" are part of their word. A dash or bar between blanks is no word if a letter follows.
     """
     return tuple(_title_word().findall(folded(title))) if title else ()
 
@@ -307,7 +307,7 @@ def title_words(title: str) -> Words:
 @cache
 def _title_word() -> re.Pattern[str]:
     word = rf"(?:(?<![\w.])\.)?(?:(?!{_CHARACTER})[\w{marks()}])+(?:[#+♯]+(?!\w))?"
-    return re.compile(rf"{_CHARACTER}|{word}|(?!(?<!\S)[-|](?!\S))[{_SIGNS}]+")
+    return re.compile(rf"{_CHARACTER}|{word}|(?!(?<= )[-|] [^\W\d])[{_SIGNS}]+")
 
 
 def same_title(first: str, second: str) -> bool:
