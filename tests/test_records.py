@@ -67,6 +67,12 @@ def test_records_that_the_spider_yields_at_its_start_without_a_page(crawl):
     assert values(crawl("EventSpider", DROP, urls=[], rows=later), "date") == {"2026-07-14": 1}
 
 
+def test_records_of_pages_are_kept_if_the_spider_middleware_is_missing(crawl, a):
+    urls = fill(a, {f"/{n}": [{"name": "Lamp", "price": 3}] for n in range(2)})
+    settings = DROP | {"SPIDER_MIDDLEWARES": {"scrapy_neardup.ItemOrigins": None}}
+    assert len(crawl("EventSpider", settings, urls=urls).items) == 2
+
+
 def pianos(reads: int, **of_the_third: str) -> dict[str, Row]:
     """Return ten pages, each with a counter of its readers."""
     ads = {f"/ad/{n}": {"title": f"Piano {n}", "reads": reads + n, "description": article(n)} for n in range(10)}
