@@ -384,7 +384,8 @@ class Deduplicator:
 
     def _learn(self, claim: Claim, given_by: list[str]) -> None:
         """Learn from a document about the mirrors of its host."""
-        document, signature, held = claim.document, claim.signature, claim.match and claim.match.signature
+        document, signature = claim.document, claim.signature
+        held = claim.match.signature if claim.match else None
         known = [held.url] if held and held.url else []
         if held and held.copy_count:
             known = [visit.url for visit in self.store.visits(held, MAX_KNOWN)]

@@ -180,9 +180,8 @@ def _labelled(text: str) -> Iterator[int]:
             size = length(words)
             if has_label and size <= VALUE and end not in _COLONS:
                 yield from range(place, place + len(words))
-            has_label = end.replace("\u00a0", " ") in _AFTER_LABEL and size <= (
-                BEFORE_COLON if end in _COLONS else LABEL
-            )
+            most = BEFORE_COLON if end in _COLONS else LABEL
+            has_label = size <= most and end.replace("\u00a0", " ") in _AFTER_LABEL
             place += len(words)
 
 

@@ -103,7 +103,7 @@ async def crawl_each() -> None:
 
 
 class OwnSettings(Settings):
-    """Settings of one crawl. A copy, which takes a tenth of a small crawl, would be for others to share them."""
+    """Settings that only one crawl uses, so it needs no copy, which would take a tenth of a small crawl."""
 
     def copy(self) -> OwnSettings:
         return self

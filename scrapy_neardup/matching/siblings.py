@@ -331,8 +331,8 @@ class Pair:
     def differ_in_subject(self) -> bool | None:
         """True if the titles have different subjects, False if they have one subject; None if that is unknown.
 
-        It is unknown if a title or both subjects are missing. On one host, it is also unknown if third pages have the
-        later title, and none has the earlier one, or if the subjects are equal.
+        It is unknown if a title or both subjects are missing. On one host, it is also unknown if a third page has the
+        later title, and none has the earlier one or the subjects are equal.
         """
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
         if not (page.title and other):

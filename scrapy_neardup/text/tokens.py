@@ -377,10 +377,8 @@ def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
     is_moved = later != earlier and sorted(later) == sorted(earlier)
     ours, theirs = (tokenize(title_text(name)) for name in alone)
     has_names = all(alone) or theirs or is_moved
-    is_brief = (
-        max(map(len, alone)) <= NAME
-        or max(length(tokenize(title_text(each))) for each in _between(later, earlier)) <= NAME
-    )
+    between = (length(tokenize(title_text(part))) for part in _between(later, earlier))
+    is_brief = max(map(len, alone)) <= NAME or max(between) <= NAME
     return (ours, theirs) if has_names and is_brief else None
 
 
