@@ -355,8 +355,10 @@ class Tab:
         return found
 
 
+@pytest.mark.slow
 @in_browser
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), *slow((1280, "dark"), (390, "light"), (390, "dark"))])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_page_opens_without_complaint(tmp_path: Path, chromium: Any, width: int, scheme: str) -> None:
     long = "http://a.example/" + "long" * 100
     page = write(tmp_path / "r.html", store(*SMALL, (long, {f"{long}/2": NEAR})), RULES)
