@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from cli import deduped, environment, neardup, refused, rows, succeeded, told
+from cli import FORKS, deduped, environment, neardup, refused, rows, succeeded, told
 from conftest import Crawler
 from feed_files import KINDS, answer, page, read_feed, record, write_feed, write_records
 from helpers import edited, text
@@ -117,12 +115,13 @@ def test_the_extractor_is_the_one_of_the_settings(tmp_path: Path) -> None:
 # Standard input and output
 
 
-def piped(folder: Path, data: bytes, *arguments: str, code: int = 0) -> tuple[bytes, str]:
+def piped(folder: Path, data: bytes, *arguments: str) -> tuple[str, str]:
     """Return what a verb writes to stdout and stderr if it gets this on stdin."""
-    call = [sys.executable, "-m", "scrapy", "neardup", *arguments]
-    made = subprocess.run(call, cwd=folder, env=environment(), input=data, capture_output=True, timeout=100)
-    assert made.returncode == code, made.stderr
-    return made.stdout, made.stderr.decode()
+    process = FORKS.talk(folder, ["neardup", *arguments], environment())
+    process.stdin.buffer.write(data)
+    said, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return said, errors
 
 
 def test_a_feed_of_lines_comes_from_a_pipe_and_goes_to_one(tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_a_feed_of_lines_comes_from_a_pipe_and_goes_to_one(tmp_path: Path) -> No
     before = read_feed(path)
     data, said = piped(tmp_path, path.read_bytes(), "dedupe", "-", "-o", "-")
     assert said == "11 rows, 6 kept, 5 duplicates, 1 without text\n"
-    (tmp_path / "out.jsonl").write_bytes(data)
+    (tmp_path / "out.jsonl").write_text(data)
     assert read_feed(tmp_path / "out.jsonl") == [*before[:5], before[10]]
 
 
@@ -146,7 +145,9 @@ def test_a_store_goes_through_a_pipe(tmp_path: Path) -> None:
     deduped(tmp_path, made_up(5), "a.sqlite")
     held, said = piped(tmp_path, b"", "export", "--store", "a.sqlite", "-o", "-")
     assert said.startswith("5 documents, ")
-    assert "-: 5 documents and 10 URLs imported" in piped(tmp_path, held, "import", "-", "--store", "b.sqlite")[1]
+    assert (
+        "-: 5 documents and 10 URLs imported" in piped(tmp_path, held.encode(), "import", "-", "--store", "b.sqlite")[1]
+    )
 
 
 @pytest.mark.parametrize(

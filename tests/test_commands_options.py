@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,16 +81,16 @@ def test_other_global_options_count_before_and_after_the_verb(folder: Path, befo
 # Numbers
 
 
-@pytest.mark.parametrize("given", ["-1", "1.5", "nan", "inf", "", "9" * 5000])
-def test_whole_numbers_out_of_bounds(given: str) -> None:
-    with pytest.raises(ArgumentTypeError, match=r"allowed is a whole number from 0 up$"):
-        whole(given)
-
-
-@pytest.mark.parametrize("given", ["-0.1", "1.01", "nan", "inf", "-inf", "", "1e400"])
-def test_shares_out_of_bounds(given: str) -> None:
-    with pytest.raises(ArgumentTypeError, match=r"allowed is a number from 0 to 1$"):
-        share(given)
+@pytest.mark.parametrize(
+    ("read", "allowed", "given"),
+    [
+        *((whole, "a whole number from 0 up", each) for each in ("-1", "1.5", "nan", "inf", "", "9" * 5000)),
+        *((share, "a number from 0 to 1", each) for each in ("-0.1", "1.01", "nan", "inf", "-inf", "", "1e400")),
+    ],
+)
+def test_numbers_out_of_bounds(read: Callable[[str], float], allowed: str, given: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=f"allowed is {allowed}$"):
+        read(given)
 
 
 def test_numbers_within_bounds() -> None:

@@ -98,17 +98,17 @@ def test_verify_of_a_server_that_others_use_too(server: Server, client: redis.Re
     client.set("page:1", "x")
     client.hset("neardup", "x", "y")
     for namespace in ("", "news/{1}:2"):
-        fill(server.address, namespace)
+        fill(server.address, namespace, count=10)
     before = values(client)
     told_of = told(tmp_path, "stats", "--check", "--store", server.address)
-    assert (told_of["namespaces"], told_of["runs"], told_of["documents"]) == (2, 4, 2 * 75)
+    assert (told_of["namespaces"], told_of["runs"], told_of["documents"]) == (2, 4, 2 * 15)
     assert (told_of["whole"], told_of["findings"]) == (True, [])
     assert values(client) == before
 
 
 def test_verify_lists_all_that_is_damaged(server: Server, client: redis.Redis, tmp_path: Path) -> None:
     for namespace in ("", "news"):
-        fill(server.address, namespace)
+        fill(server.address, namespace, count=10)
     root = "{neardup:news:5}"
     [run, _] = sorted(client.hgetall(f"{root}:run"))
     client.hdel(f"{root}:document.".encode() + code(run.decode()), code(run.decode()) + bytes([0, 0, 0, 9]))

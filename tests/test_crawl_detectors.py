@@ -27,7 +27,7 @@ def mirrored(a: Site, b: Site) -> list[str]:
     return [f"{site.url}/{name}" for site in (a, b) for name in papers.MIRRORED]
 
 
-@pytest.mark.parametrize("detector", ["exact", "shingle", "feature_code", *slow("imatch", "simhash", *EXTRAS)])
+@pytest.mark.parametrize("detector", ["shingle", "feature_code", *slow("exact", "imatch", "simhash", *EXTRAS)])
 def test_one_detector_alone_drops_copies_and_skips_them_in_the_next_run(crawl, a, b, detector):
     if detector in EXTRAS:
         pytest.importorskip(EXTRAS[detector])

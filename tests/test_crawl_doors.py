@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 from site_server import Page, article, mirror
 from tiers import slow
 
-import scrapy_neardup
-
-OF_SCRAPY = {"crawler", "engine", "scraper", "downloader", "handlers", "itemproc", "settings", "signals", "spider"}
 PIPELINE = {"scrapy_neardup.NearDupPipeline": 300}
 COMPONENTS = {
     "ADDONS": {},
@@ -21,20 +15,6 @@ COMPONENTS = {
 }
 SELECT = {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"}
 on_reactors = pytest.mark.parametrize("reactor", [{}, *slow(SELECT)], ids=["asyncio", "select"])
-
-
-def assigned(path):
-    """Yield the names in each attribute that a file assigns."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield ast.unparse(node).replace("_", "").split(".")[:-1]
-
-
-def test_nothing_is_assigned_to_an_object_of_scrapy():
-    files = [*Path(scrapy_neardup.__file__).parent.rglob("*.py")]
-    found = {path.name for path in files for names in assigned(path) if OF_SCRAPY & {*names}}
-    assert len(files) > 50
-    assert found == set()
 
 
 def warnings(result):

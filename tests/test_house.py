@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 
 from house import PACKAGE, ROOMS, chain, imports, modules, outside, room
 
 VERBS = "commands"  # whose modules are named as the verbs of the command
+OF_SCRAPY = {"crawler", "engine", "scraper", "downloader", "handlers", "itemproc", "settings", "signals", "spider"}
 
 
 def test_every_room_has_its_place() -> None:
@@ -26,6 +28,13 @@ def test_only_the_glue_imports_scrapy() -> None:
         "feeds",  # an archive's pages are decoded as Scrapy decodes responses
     }
     assert imports("") == set()  # so whoever imports a room does not import the glue
+
+
+def test_nothing_is_assigned_to_an_object_of_scrapy() -> None:
+    nodes = [(module, node) for module, tree in modules().items() for node in ast.walk(tree)]
+    assigned = [each for each in nodes if isinstance(each[1], ast.Attribute) and isinstance(each[1].ctx, ast.Store)]
+    names = [(module, ast.unparse(node).replace("_", "").split(".")[:-1]) for module, node in assigned]
+    assert [module for module, parts in names if OF_SCRAPY & {*parts}] == []
 
 
 def test_optional_packages_are_imported_where_they_are_used() -> None:

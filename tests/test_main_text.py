@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from helpers import claimed
 from scrapy import Selector
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, Document
 from scrapy_neardup.document import Tree
@@ -540,7 +541,7 @@ DEEP = 1900  # elements, just not too deep for the parser
 
 
 @pytest.mark.parametrize("around", ["<a><div>x", "<h1><div>", "<div><script></script>"])
-@pytest.mark.parametrize("beginning", ["<nav>", ""])
+@pytest.mark.parametrize("beginning", ["<nav>", *slow("")])
 def test_links_headings_and_scripts_below_many_elements(beginning: str, around: str) -> None:
     scripts = "<script></script>" * 10_000
     deep = whole(f"{blocks(ARTICLE)}{beginning}{around * (DEEP // 2)}{scripts}{'word ' * 20_000}")

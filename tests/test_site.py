@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import first_job
 import pytest
+from forks import FORKS
 from helpers import run
 from test_docs import PAIRS
 from test_report import chromium, in_browser  # noqa: F401 - a fixture
@@ -148,5 +150,4 @@ def test_the_example_in_python_prints_what_it_says(tmp_path: Path) -> None:
     page = read(ROOT / "README.md")
     code = next(body for _, _, body in BLOCK.findall(page) if "Deduplicator" in body)
     said = page.partition(code)[2].partition("\n\n    ")[2].partition("\n")[0]
-    made = run([sys.executable, "-c", code], cwd=tmp_path)
-    assert (made.stdout.strip(), made.stderr) == (said, "")
+    assert FORKS.start(tmp_path, ["code", code], dict(os.environ)).communicate() == (f"{said}\n", "")

@@ -383,7 +383,7 @@ def test_every_store_answers_as_the_model(kind: str, examples: int, monkeypatch:
         lambda: Histories(KINDS[kind]),
         settings=settings(
             max_examples=examples,
-            stateful_step_count=40,
+            stateful_step_count=40 if examples > FEW else 25,
             derandomize=True,
             deadline=None,
             suppress_health_check=list(HealthCheck),
