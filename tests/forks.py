@@ -178,7 +178,8 @@ def main() -> None:
     import_all()
     load_tables()
     sys.path.insert(0, "")  # as `python -m scrapy` has it
-    gc.collect()  # or the first garbage collection in a fork looks at all modules, and copies them
+    gc.collect()
+    gc.freeze()  # or each garbage collection in a fork looks at all modules, and copies them
     answers = {"start": start, "poll": poll}
     for line in sys.stdin:
         what, *rest = json.loads(line)
@@ -296,6 +297,8 @@ def outcome(arguments: Sequence[str]) -> int:
 
 
 def run(arguments: Sequence[str]) -> None:
+    if arguments[0] in ("crawl", "crawls"):
+        gc.unfreeze()  # a crawl freezes more
     if arguments[0] == "crawl":
         importlib.import_module("crawl").main(json.loads(Path(arguments[1]).read_text()))
     elif arguments[0] == "crawls":

@@ -13,6 +13,8 @@ import gc, json, sys
 import scrapy
 from scrapy.crawler import AsyncCrawlerProcess
 
+gc.unfreeze()  # what the process that forks has frozen
+
 class Stories(scrapy.Spider):
     name = "stories"
     start_urls = [sys.argv[1]]
