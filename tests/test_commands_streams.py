@@ -78,12 +78,6 @@ def test_what_is_found_shows_in_the_exit_code_though_the_list_can_not_be_written
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", ["| true", ">/dev/full", ">/dev/full 2>&1"])
-def test_what_is_found_shows_in_the_exit_code_though_nobody_reads_the_list(damaged: Path, end: str) -> None:
-    assert shell(damaged, " ".join(CHECK), end)[0] in (2, 141)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -27,11 +27,31 @@ def advised(settings: dict[str, Any]) -> list[str]:
     return [f"{advice.level}: {advice.what}" for advice in on_settings(made, Config.from_settings(made))]
 
 
+class OurPipeline(NearDupPipeline):
+    """As a project may have it."""
+
+
+class OurAddon(Addon):
+    """As a project may have it."""
+
+
+BAD_VALUES = {"ITEM_PIPELINES": {"x.Y": "early"}, "HTTPCACHE_ENABLED": "perhaps", "DELTAFETCH_ENABLED": []}
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         ADD_ON,
         {"ADDONS": {Addon: 500}},
+        {"ADDONS": {OurAddon: 500}},
+        {"ADDONS": {f"{__name__}.OurAddon": 500}},
+        {
+            **ORIGINS,
+            "ITEM_PIPELINES": {f"{__name__}.OurPipeline": 300},
+            "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75},
+        },
+        {**ADD_ON, "ITEM_PIPELINES": {"no.such.pipeline": 400, "json.decoder.nothing": 401}},  # it can't be ours
+        {"ADDONS": {"scrapy_neardup.Addon": 500, 5: 6}, **BAD_VALUES},  # which are left to Scrapy
         {**ORIGINS, "ITEM_PIPELINES": {NearDupPipeline: 300}, "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75}},
         {**ADD_ON, "ITEM_PIPELINES": {"shop.pipelines.Save": 400}},
         {**ADD_ON, "NEARDUP_REVISIT": "skip", "DELTAFETCH_ENABLED": True},
@@ -86,40 +106,10 @@ def test_each_thing_is_named(settings: dict[str, Any], said: str) -> None:
     assert advice.startswith(said)
 
 
-class OurPipeline(NearDupPipeline):
-    """As a project may have it."""
-
-
-class OurAddon(Addon):
-    """As a project may have it."""
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"ADDONS": {OurAddon: 500}},
-        {"ADDONS": {f"{__name__}.OurAddon": 500}},
-        {
-            **ORIGINS,
-            "ITEM_PIPELINES": {f"{__name__}.OurPipeline": 300},
-            "DOWNLOADER_MIDDLEWARES": {MirrorMiddleware: 75},
-        },
-        {**ADD_ON, "ITEM_PIPELINES": {"no.such.pipeline": 400, "json.decoder.nothing": 401}},
-    ],
-)
-def test_subclasses_are_ours_and_what_fails_to_load_is_not(settings: dict[str, Any]) -> None:
-    assert advised(settings) == []
-
-
 def test_a_path_of_ours_that_leads_nowhere_enables_nothing() -> None:
     assert advised({"ADDONS": {"scrapy_neardup.Adon": 500}})[0] == (
         "error: the project does not enable the plugin; a spider's custom_settings are not checked"
     )
-
-
-def test_a_bad_value_of_a_setting_of_others_is_left_to_scrapy() -> None:
-    others = {"ITEM_PIPELINES": {"x.Y": "early"}, "HTTPCACHE_ENABLED": "perhaps", "DELTAFETCH_ENABLED": []}
-    assert advised({"ADDONS": {"scrapy_neardup.Addon": 500, 5: 6}, **others}) == []
 
 
 def test_the_worst_comes_first() -> None:

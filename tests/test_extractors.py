@@ -59,12 +59,6 @@ def test_own_extractor_that_finds_nothing_has_the_last_word(nothing: str | None)
     assert read_page(HTML, lambda html: nothing)[:2] == ("Boats", "")
 
 
-def test_an_import_path_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "own_reader.py").write_text("def read(html):\n    return 'read'\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert read_page(HTML, "own_reader.read").text == "read"
-
-
 def test_trafilatura_keeps_paragraphs_and_tables() -> None:
     pytest.importorskip("trafilatura")
     title, text = read_page(HTML, "trafilatura")[:2]

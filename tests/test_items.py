@@ -145,19 +145,20 @@ def test_item_without_text_is_no_document(value: object) -> None:
     assert read({"url": URL, "body": value}) is None
 
 
-@pytest.mark.parametrize("value", [["one", "two"], ("one", "", "two"), [["one", None, "two"]], [b"one", "two"]])
-def test_values_in_lists_are_joined(value: object) -> None:
-    assert text_of({"body": value}) == "one\ntwo"
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        *((each, "one\ntwo") for each in (["one", "two"], ("one", "", "two"), [["one", None, "two"]], [b"one", "two"])),
+        *(("Über 鹤".encode(encoding), "Über 鹤") for encoding in ("utf-8", "utf-8-sig")),
+    ],
+)
+def test_values_in_lists_are_joined_and_bytes_decoded(value: object, expected: str) -> None:
+    assert text_of({"body": value}) == expected
 
 
 @pytest.mark.parametrize("value", [[BODY, "two"], (BODY, "", "two"), ["one two three four"] * 9])
 def test_paragraphs_in_a_list_are_one_text(value: Sequence[str]) -> None:
     assert text_of({"paragraphs": value, "tags": ["red", "blue"] * 9}) == "\n".join(dict.fromkeys(filter(None, value)))
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_bytes_are_decoded(encoding: str) -> None:
-    assert text_of({"body": "Über 鹤".encode(encoding)}) == "Über 鹤"
 
 
 @pytest.mark.parametrize(
@@ -224,11 +225,6 @@ def test_title_of_the_item_comes_before_that_of_the_page() -> None:
     assert read({"html": page, "title": ["Item"]}).title == "Item"
     assert read({"html": page, "headline": "Own"}, title_field="headline").title == "Own"
     assert read({"text": BODY}).title == ""
-
-
-@pytest.mark.parametrize("nothing", [None, ""])
-def test_item_whose_extractor_finds_nothing_has_no_text(nothing: str | None) -> None:
-    assert read({"html": f"<html><body><p>{BODY}</p></body></html>"}, extractor=lambda html: nothing) is None
 
 
 THIN = f"<html><body><div><p>{BODY}</p></div><div id=comments>{'<p>' + text(3, 40) + '</p>'}</div></body></html>"

@@ -406,23 +406,20 @@ def test_an_article_with_the_heading_is_the_main_part_beside_headlines(tag: str,
 
 
 @pytest.mark.parametrize(
-    ("beside", "is_thin"),
+    ("attributes", "beside", "is_thin"),
     [
-        (f"<div class='comments'>{blocks(several(3, 50))}</div>", False),
-        (f"<div class='comments'>{blocks(several(5, 50))}</div>", True),
-        (f"<nav>{LIST}</nav>", False),
+        pytest.param("", f"<div class='comments'>{blocks(several(3, 50))}</div>", False, id="few comments"),
+        pytest.param("", f"<div class='comments'>{blocks(several(5, 50))}</div>", True, id="more comments"),
+        pytest.param("", f"<nav>{LIST}</nav>", False, id="links"),
+        pytest.param("class=widget", "<p>Bye</p>", False, id="a name"),
+        pytest.param("hidden", "<p>Bye</p>", True, id="hidden"),
     ],
-    ids=["few comments", "more comments", "links"],
 )
-def test_a_page_is_thin_if_more_than_its_text_is_left_out(beside: str, is_thin: bool) -> None:
-    page = page_of(f"<div>{blocks(ARTICLE)}</div>{beside}")
-    assert (page.text.split("\n"), page.thin) == (ARTICLE, is_thin)
-
-
-@pytest.mark.parametrize(("attributes", "is_thin"), [("", False), (" class=widget", False), (" hidden", True)])
-def test_text_that_was_hidden_is_thin(attributes: str, is_thin: bool) -> None:
-    page = page_of(f"<div{attributes}>{blocks(ARTICLE)}</div><p>Bye</p>")
-    assert (page.text.split("\n")[:4], page.thin) == (ARTICLE, is_thin)
+def test_a_page_is_thin_if_more_than_its_text_is_left_out_or_it_was_hidden(
+    attributes: str, beside: str, is_thin: bool
+) -> None:
+    page = page_of(f"<div {attributes}>{blocks(ARTICLE)}</div>{beside}")
+    assert (page.text.removesuffix("\nBye").split("\n"), page.thin) == (ARTICLE, is_thin)
 
 
 @pytest.mark.parametrize(("letters", "is_thin"), [(80, True), (900, False)])
