@@ -20,6 +20,7 @@ import store_damage
 from helpers import detectors
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tiers import slow
 
 from scrapy_neardup import Deduplicator, StoreError, item_document
 from scrapy_neardup.feeds import Feeds
@@ -29,12 +30,13 @@ from scrapy_neardup.store import open_store
 from scrapy_neardup.store.transfer import export_rows, import_rows
 
 EXAMPLES = int(os.environ.get("NEARDUP_TEST_EXAMPLES", "30"))
-some = settings(
-    max_examples=EXAMPLES,
-    derandomize=EXAMPLES <= 100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+FEW = pytest.mark.parametrize("examples", [8, *slow(EXAMPLES)])
+
+
+def some(examples: int) -> settings:
+    hinted = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    return settings(max_examples=examples, derandomize=EXAMPLES <= 100, deadline=None, suppress_health_check=hinted)
+
 
 HUGE = [10**30, -(10**400), 2**63, 1e308, float("nan"), float("inf"), "9" * 5000, "1e999999999", "\ud800", "\x00"]
 URLS = ["http://[bad", "http://a:99999999/", "//x", f"http://{'a.' * 2000}", "http://a.example/\n", "http://例/"]
@@ -96,27 +98,29 @@ def changed(row: Any, path: tuple[Any, ...], value: Any) -> Any:
 numbers = st.integers(0, 10**6)
 
 
-@some
-@given(st.lists(st.tuples(numbers, numbers, anything), min_size=1, max_size=3))
-def test_import_of_rows_with_anything_in_them(
-    export: Export, tmp_path: Path, changes: list[tuple[int, int, Any]]
-) -> None:
-    rows = deepcopy(export.rows)
-    for row, place, value in changes:
-        paths = [*places(rows[row % len(rows)])]
-        rows[row % len(rows)] = changed(rows[row % len(rows)], paths[place % len(paths)], value)
-    store = Path(mkdtemp(dir=tmp_path), "store.sqlite")
-    with telling(ValueError, StoreError):
-        import_rows(str(store), "", iter(rows))
-    if store.exists():  # whatever was taken in can be asked for
-        with closing(export_rows(str(store), "")) as again:
-            assert [*again]
-        opened = None
-        with telling(StoreError):  # of another scheme
-            opened = open_store(str(store), store_damage.detectors(), run=None)
-        if opened:
-            with closing(opened):
-                store_damage.asked(opened)
+@FEW
+def test_import_of_rows_with_anything_in_them(export: Export, tmp_path: Path, examples: int) -> None:
+    @some(examples)
+    @given(st.lists(st.tuples(numbers, numbers, anything), min_size=1, max_size=3))
+    def try_one(changes: list[tuple[int, int, Any]]) -> None:
+        rows = deepcopy(export.rows)
+        for row, place, value in changes:
+            paths = [*places(rows[row % len(rows)])]
+            rows[row % len(rows)] = changed(rows[row % len(rows)], paths[place % len(paths)], value)
+        store = Path(mkdtemp(dir=tmp_path), "store.sqlite")
+        with telling(ValueError, StoreError):
+            import_rows(str(store), "", iter(rows))
+        if store.exists():  # whatever was taken in can be asked for
+            with closing(export_rows(str(store), "")) as again:
+                assert [*again]
+            opened = None
+            with telling(StoreError):  # of another scheme
+                opened = open_store(str(store), store_damage.detectors(), run=None)
+            if opened:
+                with closing(opened):
+                    store_damage.asked(opened)
+
+    try_one()
 
 
 # Feeds
@@ -130,7 +134,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@some
+@some(EXAMPLES)
 @given(
     st.lists(st.dictionaries(st.sampled_from(["url", "title", "text", "html", "id", "x", "sku"]), anything), max_size=4)
 )
@@ -152,7 +156,7 @@ docs = st.lists(st.fixed_dictionaries({}, optional={"id": ids, "text": anything,
 pairs = st.lists(st.fixed_dictionaries({}, optional={"a": ids, "b": ids, "label": anything}), max_size=4)
 
 
-@some
+@some(EXAMPLES)
 @given(docs, pairs, st.binary(max_size=20))
 def test_labelled_sets_of_anything(tmp_path: Path, docs: list[Any], pairs: list[Any], tail: bytes) -> None:
     for name, rows in (("docs", docs), ("pairs", pairs)):
@@ -165,10 +169,11 @@ def test_labelled_sets_of_anything(tmp_path: Path, docs: list[Any], pairs: list[
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "tsv", "warc", "parquet", "jsonl.gz", "csv.gz", "warc.gz"])
-def test_feeds_of_any_bytes(tmp_path: Path, ending: str) -> None:
+@FEW
+def test_feeds_of_any_bytes(tmp_path: Path, ending: str, examples: int) -> None:
     file = tmp_path / f"x.{ending}"
 
-    @some
+    @some(examples)
     @given(st.binary() | st.lists(st.sampled_from(PIECES)).map(b"".join))
     def try_one(data: bytes) -> None:
         file.write_bytes(data)
@@ -180,7 +185,7 @@ def test_feeds_of_any_bytes(tmp_path: Path, ending: str) -> None:
     try_one()
 
 
-@some
+@some(EXAMPLES)
 @given(st.binary(max_size=300) | st.binary(max_size=300).map(b"SQLite format 3\x00".__add__))
 def test_stores_of_any_bytes(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "x.sqlite"
