@@ -14,6 +14,7 @@ import pytest
 from feed_cases import BAD_ROWS, BOM, LINES, NO_FEEDS, READ, Rows
 from feed_files import (
     ENDINGS,
+    KINDS,
     ROWS,
     TEXTS,
     copied,
@@ -32,7 +33,7 @@ from scrapy_neardup.feeds import JsonLines
 from scrapy_neardup.files import FileError, writing
 
 ALSO = {"jsonl": ("jl", "jsonlines", "ndjson"), "jsonl.gz": ("jl.gz",)}
-every_kind = pytest.mark.parametrize("ending", ENDINGS)
+every_kind = pytest.mark.parametrize("ending", some(ENDINGS, *KINDS))
 
 
 def said(path: Path, ending: str) -> list[dict[str, Any]]:
