@@ -34,7 +34,7 @@ MOST = 40  # facts that are packed one by one; the others are packed as one
 NEAR = 60.0  # seconds: a time from so long before the run until now is the time of the crawl
 AHEAD = 60.0  # seconds by which the clock of a site may be ahead
 LONG_NUMBER = 10_000  # bits
-LONGEST = 50  # characters of a time
+SHORTEST, LONGEST = 10, 50  # characters of a time
 FAR = 1e13  # numbers from here on are no times, in seconds or milliseconds since the epoch
 _BITS, _KIND = 3, 7  # the bits of the kind, beside the name
 _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:10|13)?|doi|productid")
@@ -77,11 +77,12 @@ _SEPARATORS = re.compile(r"[^\w+.]+|\.(?!\d)")  # in a strong fact
 _BETWEEN = re.compile(r"(?<=\d)[^\w+.]+(?=\d)")  # the same between figures
 _LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _MOMENT = re.compile(
-    r"(?=\d{8}T|\d{4}\D)(\d{4})[-/.年]?(\d\d)[-/.月]?(\d\d)日?[T ](\d\d):?(\d\d)(?::?(\d\d))?(?:[.,]\d+)?"
+    r"(\d{4})[-/.年]?(\d\d?)[-/.月]?(\d\d?)日?[T ,_-]*(\d\d?)[:时-]?(\d\d)(?:[:分-]?(\d\d))?[分秒]?(?:[.,]\d+)?"
     r"\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?",
     re.I,
 )
-_DAY_FIRST = re.compile(r"(\d\d)[/.-](\d\d)[/.-](\d{4})(?=[ T])")
+_YEAR_LAST = re.compile(r"(\d\d?)[/.-](\d\d?)[/.-](\d{4})(?=[ T,])")
+_HALF = re.compile(r"\s*[ap]\.?m\.?$", re.I)  # of a day
 _LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a fragment for a page stays
 _WORD_OF_SCHEMA = re.compile(r"https?://schema\.org/\w+$")
 # In a query, what names a page: a number, a date, or the name of a file or video.
@@ -156,7 +157,7 @@ def fact_of(field: str, value: Any, clock: Clock) -> Fact | None:
 
 def string_fact(field: str, text: str, clock: Clock) -> Fact:
     """Return the fact of a short string. A string with the time of the crawl gives the same fact in each crawl."""
-    if clock.now and len(text) < LONGEST and (moment := _moment(text.strip())) and clock.shows(moment):
+    if clock.now and len(text) < LONGEST and any(map(clock.shows, _moments(text.strip()))):
         return _NOW
     written = folded(text)
     kind = _kind(field, written)
@@ -226,18 +227,25 @@ def _kind_by_name(field: str) -> Kind | None:
     return Kind.OTHER if _MONEY.search(names[-1]) or any(map(_MONEY_OF.fullmatch, names)) else None
 
 
-def _moment(text: str) -> datetime | float | None:
-    """Return the date and time of day that a text gives, as a datetime or a number; None for any other text."""
-    if text.isdecimal() and len(text) in (10, 13):
-        return float(text)
-    with suppress(ValueError, TypeError, IndexError, OverflowError):
-        if found := _MOMENT.fullmatch(_DAY_FIRST.sub(r"\3-\2-\1", text)):
-            *parts, zone = found.groups("")
-            offset = f"{zone[:3]}:{zone[-2:]}" if zone[:1] in ("+", "-") else "+00:00" if zone else ""
-            return datetime.fromisoformat("{}-{}-{}T{}:{}:{:0>2}".format(*parts) + offset)
-        if ":" in text and any(map(str.isalpha, text)):  # as in an HTTP header, or as C's ctime writes it
-            return parsedate_to_datetime(text)
-    return None
+def _moments(text: str) -> Iterator[datetime | float]:
+    """Yield the times that a text may mean, if it has a date and a time of day: 05/06/2024 is in May or June."""
+    if len(text) < SHORTEST or not (text[0].isdigit() or ":" in text):  # as most texts, in a tenth of the time
+        return
+    if re.fullmatch(r"\d{10}(?:\d{3}|\.\d+)?", text):
+        yield float(text)
+    clock = _HALF.sub("", text)
+    half = text[len(clock) :].lower()
+    for written in {_YEAR_LAST.sub(order, clock) for order in (r"\3-\2-\1", r"\3-\1-\2")}:
+        with suppress(ValueError, TypeError, IndexError, OverflowError):
+            if found := _MOMENT.fullmatch(written):
+                *parts, zone = found.groups("")
+                offset = f"{zone[:3]}:{zone[-2:]}" if zone[:1] in ("+", "-") else "+00:00" if zone else ""
+                moment = datetime.fromisoformat("{}-{:0>2}-{:0>2}T{:0>2}:{}:{:0>2}".format(*parts) + offset)
+            elif ":" in text and any(map(str.isalpha, text)):  # as in an HTTP header, or as C's ctime writes it
+                moment = parsedate_to_datetime(written)
+            else:
+                continue
+            yield moment.replace(hour=moment.hour % 12 + 12 * ("p" in half)) if half else moment
 
 
 def _seconds(moment: datetime | float) -> Iterator[float]:

@@ -471,10 +471,12 @@ CRAWL = Fetch((URL,), place=URL, gives_one=True, clock=Clock(NOW.timestamp() - 3
             "2024-05-06T10:00:00.123456Z", "Mon, 06 May 2024 10:10:00 GMT", NOW.timestamp(), int(NOW.timestamp()),
             f"{NOW.timestamp():.0f}", int(NOW.timestamp() * 1000), "2024/05/06 10:29", "2024年05月06日 10:29:59",
             "6 May 2024 10:29", "Mon May  6 10:29:59 2024", "06/05/2024 10:29:59", "06.05.2024 10:29",
+            "6.5.2024, 10:29:59", "05/06/2024, 10:29:59", "5/6/2024, 10:29:59 AM", "2024年5月6日10时29分",
+            "20240506102959", "20240506_102959", "2024-05-06-10-29-59", f"{NOW.timestamp() - 0.5}",
         )),
         *((then, 2) for then in (
             "2024-05-06", date(2024, 5, 6), "2024-05-05T10:30:00Z", "2024-05-06T09:25:00Z", NOW.replace(minute=35),
-            NOW.replace(hour=13), NOW.timestamp() - 86400, 7,
+            NOW.replace(hour=13), NOW.timestamp() - 86400, 7, "05/06/2024 10:29 PM", "20240506",
         )),
     ],
 )  # fmt: skip
