@@ -359,7 +359,12 @@ def test_27_boots_with_one_description_have_27_different_facts() -> None:
 
 
 @pytest.mark.parametrize(
-    "item", [{"url": URL, "text": BODY}, {"url": URL, "title": "Boot", "neardup": "tag", "html": f"<p>{BODY}</p>"}]
+    "item",
+    [
+        {"url": URL, "text": BODY},
+        {"url": URL, "title": "Boot", "neardup": "tag", "html": f"<p>{BODY}</p>"},
+        {"text": BODY, "stats": {"views": 7, "click_count": "7"}, "rank": 7, "pageViews": 7, "阅读量": 7},
+    ],
 )
 def test_item_with_nothing_but_text_title_and_url_has_no_facts(item: dict[str, Any]) -> None:
     assert facts(item) == b""
@@ -373,8 +378,8 @@ def test_url_and_title_under_any_name_and_the_tag_are_no_facts() -> None:
 
 
 def test_ignored_fields_are_named_by_patterns_nested_ones_with_dots() -> None:
-    item = {"text": BODY, "job": {"views": 7, "place": "Ulm", "scraped_at": "today"}}
-    roles = {"text": "text", "job.views": "fact", "job.place": "fact", "job.scraped_at": "ignored"}
+    item = {"text": BODY, "job": {"vacant": 7, "place": "Ulm", "scraped_at": "today"}}
+    roles = {"text": "text", "job.vacant": "fact", "job.place": "fact", "job.scraped_at": "ignored"}
     assert record(item).roles == roles
     assert facts(item, ignore_fields=("job.v*", "scraped*")) == facts({"text": BODY, "job": {"place": "Ulm"}})
     assert facts(item, ignore_fields=("job.*", "scraped*")) == b""
