@@ -310,7 +310,8 @@ class Record:
         if fields and path in fields:
             self._add_text(path, [text])
         elif _is_link(text):
-            if text not in (self.url, self._fetch.place):  # the page says nothing of the item
+            # The page says nothing of the item, nor does the page that it names as the original of all its versions.
+            if self._joined(text) not in (self.url, self._fetch.place, *self._fetch.claimed):
                 facts[path] = link_fact(text)
                 self.roles.setdefault(path, "link")
         elif ("<" in text and _TEXT.fullmatch(plain(path)) and looks_like_html(text)) or _is_long(text):

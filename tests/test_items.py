@@ -680,6 +680,11 @@ def test_the_own_url_is_found_by_its_value_under_any_name(name: str) -> None:
     assert (found.url, found.roles[name], found.roles["link"]) == (f"{URL}#top", "own URL", "link")
 
 
+def test_the_page_and_its_canonical_url_are_no_facts() -> None:
+    item = {"url": URL, "body": BODY, "path": "/1", "seen_at": URL, "same_as": "http://a.example/news/1"}
+    assert document_of(item, CRAWL._replace(claimed=("http://a.example/news/1",))).facts == b""
+
+
 @pytest.mark.parametrize("name", ["url", "link", "href", "permalink", "detail_url"])
 def test_among_several_items_a_link_with_a_usual_name_to_the_site_is_the_own_url(name: str) -> None:
     assert record({"body": BODY, name: "/2"}, SEVERAL).url == "http://a.example/2"
