@@ -56,6 +56,7 @@ _TEXT = re.compile(
     "text|body|content|articlebody|article|maintext|html|description|summary|abstract|about"
     "|message|comment|post|review|quote|question|answer|正文|内容|文本|描述|简介|摘要|评论|回复|留言"
 )
+_SHORT_TEXT = re.compile(f"(?:full)?(?:{_TEXT.pattern}|paragraphs?){{1,3}}")  # also "review_text"
 _TITLE = (
     *("title", "headline", "heading", "name", "subject", "titel", "titre", "título", "titulo", "titolo", "tytuł"),
     *("başlık", "заголовок", "название", "العنوان", "عنوان", "शीर्षक", "หัวข้อ", "제목"),
@@ -387,7 +388,7 @@ class Record:
     def _short_text(self) -> str | None:
         """Return the field with a short text, by its name or else by its value; None if there is none."""
         shorts = self._shorts()
-        named = [path for path in shorts if _TEXT.fullmatch(plain(path.rpartition(".")[2]))]
+        named = [path for path in shorts if _SHORT_TEXT.fullmatch(plain(path.rpartition(".")[2]))]
         said = [path for path, text in shorts.items() if _is_sentence(text) or (len(text) >= SHORT and " " in text)]
         return max(named or said, key=lambda path: len(shorts[path]), default=None)
 

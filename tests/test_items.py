@@ -91,7 +91,7 @@ def test_a_string_of_20_words_is_text_under_any_name(name: str) -> None:
     assert role({"other": BODY, name: text(1, 19)}, name) == "fact"
 
 
-@pytest.mark.parametrize("name", ["text", "body", "content", "articleBody", "message", "正文"])
+@pytest.mark.parametrize("name", ["text", "body", "articleBody", "message", "正文", "comment_text", "paragraphs"])
 def test_a_short_string_with_a_usual_name_is_text_where_nothing_else_is(name: str) -> None:
     short = {"author": "Ann of the north harbour", name: "a short text"}
     assert (text_of(short), role(short, name)) == ("a short text", "text")
