@@ -85,12 +85,13 @@ _YEAR_LAST = re.compile(r"(\d\d?)[/.-](\d\d?)[/.-](\d{4})(?=[ T,])")
 _HALF = re.compile(r"\s*[ap]\.?m\.?$", re.I)  # of a day
 _LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a fragment for a page stays
 _WORD_OF_SCHEMA = re.compile(r"https?://schema\.org/\w+$")
-# In a query, what names a page: a number, a date, or the name of a file or video.
+# In a query, what names a page: an id, a number, a date, or the name of a file or video.
 _PAGE_ID = re.compile(
     r"[?&]((?:(?:article|document|event|job|news|post|product|story|thread|topic|variant)(?:_?id)?"
-    r"|(?:category|doc|file|item|node|page)?_?id"
-    r"|[pmuv]id|nr?|no|num|number|item|key|edition|issue)=\d{1,20}|(?:p|year)=\d{1,9}|(?:date|day)=[\d-]{1,10}"
-    r"|(?:f|file|filename|attachment|document|doc)=[^&#;]{1,200}|id=[\w-]{1,64}|v=(?!\d+(?:[&#;]|$))[\w-]{11})(?=[&#;]|$)"
+    r"|id|[gu]uid|code|sku|slug)=[\w%-]{1,64}"
+    r"|(?:(?:category|doc|file|item|node|page)_?id|[adefijmnptuv]id|nr?|no|num|number|item|key|edition|issue)=\d{1,20}"
+    r"|(?:p|year)=\d{1,9}|(?:date|day)=[\d-]{1,10}|(?:f|file|filename|attachment|document|doc)=[^&#;]{1,200}"
+    r"|\w+=[^&#;]{1,200}\.(?:pdf|docx?|xlsx?|csv|zip|epub|mp[34])|v=(?!\d+(?:[&#;]|$))[\w-]{11})(?=[&#;]|$)"
 )
 
 

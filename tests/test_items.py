@@ -424,6 +424,10 @@ def test_other_facts_are_not_strong(name: str) -> None:
         ("http://a.example/get?id=1a-b", "http://a.example/get?id=1a-c", False),
         ("http://a.example/get?date=2026-11-01", "http://a.example/get?date=2026-11-02", False),
         ("http://a.example/get?file=may-1.pdf&t=7", "http://a.example/get?file=may-2.pdf&t=7", False),
+        ("http://a.example/get?name=may-1.pdf&t=7", "http://a.example/get?name=may-2.pdf&t=7", False),
+        ("http://a.example/get?guid=1a-b", "http://a.example/get?guid=1a-c", False),
+        ("http://a.example/get?nid=1&sid=1", "http://a.example/get?nid=2&sid=1", False),
+        ("http://a.example/get?product=red-boot", "http://a.example/get?product=blue-boot", False),
         ("http://a.example/watch?v=abcdefghij1", "http://a.example/watch?v=abcdefghij2", False),
         ("http://a.example/style.css?v=12", "http://a.example/style.css?v=13", True),
         ("http://a.example/#/rooms/1", "http://a.example/#/rooms/2", False),  # pages of an app
