@@ -688,9 +688,10 @@ def test_one_text_under_two_titles_is_of_neither_if_it_says_both_names_or_none(s
 
 
 @pytest.mark.parametrize("said", ["in red and blue", "in all colours", "in red", "in blue"])
-def test_names_in_one_place_of_the_titles_are_of_two_whatever_one_text_says(said: str) -> None:
+@pytest.mark.parametrize("names", [("red", "blue"), ("7.1.0", "7.7.0"), ("7.7.0", "7.1.0")])
+def test_names_in_one_place_of_the_titles_are_of_two_whatever_one_text_says(names: Sequence[str], said: str) -> None:
     """An employer with ads in several towns writes its address, in one of these towns, into each ad."""
-    boots = [Document(f"{A}/{name}", f"{text(1)} {said}", f"Boots, {name}, for sale") for name in ("red", "blue")]
+    boots = [Document(f"{A}/{name}", f"{text(1)} {said}", f"Boots, {name}, for sale") for name in names]
     assert claimed(Deduplicator.open(), *boots) == ["unique"] * 2
 
 

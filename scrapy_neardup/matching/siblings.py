@@ -282,7 +282,7 @@ class Pair:
         """
         ours, theirs = self._page.title, title_words(self._earlier.title)
         first, second = (set(title_parts(each.title)) for each in (self._later, self._earlier))
-        found = names(ours, theirs)
+        found = names(ours, theirs, each=self._is_equal)
         if not found or first <= second or second <= first:
             return False
         words = set(self._page.document.tokens)

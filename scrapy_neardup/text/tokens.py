@@ -367,13 +367,17 @@ def _shared(title: Words, titles: Collection[Words]) -> int:
     return shared
 
 
-def names(later: Words, earlier: Words) -> tuple[list[str], list[str]] | None:
+def names(later: Words, earlier: Words, *, each: bool = False) -> tuple[list[str], list[str]] | None:
     """Return, for each of two titles, the tokens of the words that the other lacks.
 
+    With `each`, a title also lacks a word that it has less often: "Unit 2, block 2" is another than "Unit 3, block 2".
     Return None if a title has over `NAME` of these words, unless the titles differ in one place only, in up to `NAME`
     tokens. If the earlier title has none, return None unless both have the same words in another order.
     """
-    alone = [[word for word in ours if word not in theirs] for ours, theirs in ((later, earlier), (earlier, later))]
+    alone = [
+        [*(Counter(ours) - Counter(theirs)).elements()] if each else [word for word in ours if word not in theirs]
+        for ours, theirs in ((later, earlier), (earlier, later))
+    ]
     is_moved = later != earlier and sorted(later) == sorted(earlier)
     ours, theirs = (tokenize(title_text(name)) for name in alone)
     has_names = all(alone) or theirs or is_moved
