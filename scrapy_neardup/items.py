@@ -260,17 +260,25 @@ class Record:
         return {path: value for path, value in self._values.items() if path in self.facts and isinstance(value, str)}
 
     def _find_title(self) -> None:
-        """Find the title among nested values, beside a text: `job.title` beside `job.description`."""
-        parents = [path.rpartition(".")[0] for path in self.texts if "." in path]
-        for name in _TITLE if parents else ():
-            for path, text in self._shorts().items():
-                parent, _, last = path.rpartition(".")
-                if parent in parents and plain(last) == name:
-                    self.title = text
-                    self.roles[path] = "title"
-                    if name != "name":
-                        del self.facts[path]
-                    return
+        """Find the title among nested values: `job.title` beside `job.description`.
+
+        Also find `job.title` above `job.body.html`, and `title.rendered`. These stay facts.
+        """
+        parents = {"", *(path[: dot.start()] for path in self.texts for dot in re.finditer(r"\.", path))}
+        found = []
+        for path in self._shorts() if self.texts else ():
+            parent, _, last = path.rpartition(".")
+            if plain(last) not in _TITLE:
+                parent, _, last = parent.rpartition(".")
+            if parent in parents and plain(last) in _TITLE:
+                found.append((_TITLE.index(plain(last)), -len(parent), path))
+        if found:
+            *_, path = min(found)
+            self.title = self._shorts()[path]
+            self.roles[path] = "title"
+            parent, _, last = path.rpartition(".")
+            if parent in {text.rpartition(".")[0] for text in self.texts} and last != "name":
+                del self.facts[path]
 
     # The other fields
 

@@ -261,6 +261,19 @@ def test_the_title_of_nested_values_is_found() -> None:
     assert (document.title, document.facts, role(item, "job.title")) == ("Baker", b"", "title")
 
 
+@pytest.mark.parametrize(
+    ("item", "path"),
+    [
+        ({"title": {"rendered": "Baker"}, "content": {"rendered": BODY}}, "title.rendered"),
+        ({"headline": {"main": "Baker", "kicker": None}, "body": BODY}, "headline.main"),
+        ({"data": {"title": "Baker", "body": {"value": BODY}}, "author": {"name": "Ann"}}, "data.title"),
+    ],
+)
+def test_a_title_above_a_text_or_within_a_title_is_found_and_stays_a_fact(item: dict[str, Any], path: str) -> None:
+    found = record(item)
+    assert (found.title, found.roles[path], path in found.facts) == ("Baker", "title", True)
+
+
 # Facts
 
 
