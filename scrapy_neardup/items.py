@@ -38,8 +38,11 @@ from .text.urls import canonical_url, home
 OF_THE_CRAWL = (
     *("spider", "referer", "scraped*", "scrape_*", "scrape[DT]*", "crawled*", "crawl_*", "crawl[DT]*", "抓取*"),
     *(f"{moment}_{done}" for moment in ("date", "last", "time") for done in ("scraped", "crawled")),
-    *("fetched*", "retrieved*", "downloaded*", "files.status", "images.status"),
+    *("fetched*", "retrieved*", "downloaded*"),
 )
+# What Scrapy's media pipelines note of a file, and what of this says nothing of the file.
+FILE_INFO = {"url", "path", "checksum", "status"}
+OF_THE_DOWNLOAD = ("path", "status")
 ALL = "*"  # in NEARDUP_IGNORE_FIELDS: all facts
 ENOUGH = 20  # the minimum words of a text
 SHORT = 50  # the minimum characters of a short text without a usual name, in an item without texts
@@ -302,8 +305,12 @@ class Record:
             facts[path] = fact
             self._say_fact(path, value)
         elif isinstance(value, Mapping) or ItemAdapter.is_item(value):
-            for name, each in value.items() if isinstance(value, Mapping) else ItemAdapter(value).items():
-                self._read(f"{path}.{name}", each, facts, depth + 1)
+            nested = value if isinstance(value, Mapping) else ItemAdapter(value)
+            ignored = OF_THE_DOWNLOAD if nested.keys() == FILE_INFO else ()
+            self.roles.update({f"{path}.{name}": "ignored" for name in ignored})
+            for name, each in nested.items():
+                if name not in ignored:
+                    self._read(f"{path}.{name}", each, facts, depth + 1)
         elif not isinstance(value, Number) and type(value).__str__ is not _AS_OBJECT:  # such as a URL of pydantic
             self._read_string(path, str(value), facts)
 

@@ -398,6 +398,20 @@ def test_ignored_fields_are_named_by_patterns_nested_ones_with_dots() -> None:
     assert facts(item, ignore_fields=("job.*", "scraped*")) == b""
 
 
+def test_path_and_status_of_a_download_are_no_facts_whatever_the_field() -> None:
+    def files(path: str, checksum: str, status: str) -> list[dict[str, str]]:
+        return [{"url": f"http://a.example/{path}.pdf", "path": path, "checksum": checksum, "status": status}]
+
+    first: dict[str, Any] = {"text": BODY, "papers": files("a", "5d", "downloaded")}
+    assert record(first).roles["papers.status"] == "ignored"
+    again = {"text": BODY, "papers": [first["papers"][0] | {"path": "b", "status": "uptodate"}]}
+    assert facts(first) == facts(again) != facts({"text": BODY, "papers": files("a", "6e", "downloaded")})
+    two, later = ([*item["papers"], *files("c", "7f", "cached")] for item in (first, again))
+    assert facts({"text": BODY, "papers": two}) == facts({"text": BODY, "papers": later})
+    own = {"text": BODY, "papers": {"path": "a", "status": "draft"}}
+    assert facts(own) != facts({"text": BODY, "papers": {"path": "a", "status": "final"}})
+
+
 def test_field_that_names_a_row_is_no_fact() -> None:
     config = Config().ignoring("id")
     assert config.ignore_fields == (*Config().ignore_fields, "id")
