@@ -38,6 +38,16 @@ def test_a_copy_takes_the_place_of_an_original_that_does_not_deliver(life, a, th
     life.day(there, [start])
 
 
+def test_an_original_behind_a_paywall_does_not_stand_for_its_copy(crawl, a):
+    start, whole = publish(a, {"/original": 0, "/copy": 0}), article(0)
+    settings = {"NEARDUP_REVISIT": "keep", "CONCURRENT_REQUESTS": 1}
+    for text in (whole, whole, whole[: len(whole) // 2], whole):
+        a.pages["/original"] = Page(html(text))
+        result = crawl("SiteSpider", settings, urls=[start], start=True)
+        assert sorted({item["text"] for item in result.items}, key=len) == sorted({text, whole}, key=len)
+        assert len(result.items) == len({text, whole})
+
+
 @pytest.mark.parametrize("life", ["drop", *slow("keep")], indirect=True)
 def test_a_page_changes_and_changes_back(life, a):
     for number in (0, 1, 0, 0, 1):

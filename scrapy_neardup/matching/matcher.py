@@ -165,6 +165,7 @@ MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a l
 MOST_COPIED = 10_000  # the maximum number of first copies to remember
 LISTS = 100  # the maximum number of pages whose items are remembered, the last ones
 URL = "url"  # the name of no detector: a document's URL returned the candidate last
+WHOLE = 0.84  # the share of the words of an earlier text that a later one needs to stand for its copies
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
 _cached = lru_cache(maxsize=10_000)
@@ -357,6 +358,10 @@ class Matcher:
         is_own = is_own and _fragment(document.url) == _fragment(earlier.url)  # else it is another part of the page
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
+        # A cut original, as behind a paywall, does not stand for its copies any more.
+        is_cut = is_own and len(document.tokens) < WHOLE * earlier.sketch.tokens and not self._store.is_new(earlier)
+        if is_cut and self.keeps_revisits and earlier.copy_count:
+            return "the text lacks much of the earlier text, which has copies"
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         is_beside = is_item or (not has_its_url and earlier.id in self._given(document.page))
         of = self._store.counters.of
