@@ -92,6 +92,7 @@ class Fetch(NamedTuple):
     tree: Tree | None = None  # the parsed response, if it is HTML
     claimed: tuple[str, ...] = ()  # the canonical URLs that the response names
     place: str = ""  # the URL that answered, whatever the request was
+    base: str = ""  # what relative links of the response start from
     gives_one: bool = False  # true if the response gave exactly one item
     clock: Clock = Clock()  # the start of the run and the present
     body: bytes = b""  # the content of the response
@@ -243,7 +244,7 @@ class Record:
     def _joined(self, link: str) -> str:
         if self._fetch.place and not link.startswith(("http://", "https://")):
             with suppress(ValueError):  # the value need not be a URL
-                return urljoin(self._fetch.place, link)
+                return urljoin(self._fetch.base or self._fetch.place, link)
         return link
 
     def _take_title(self, top: dict[str, Any]) -> None:

@@ -204,7 +204,8 @@ class TeaserSpider(ListSpider):
 
     def page(self, response):
         if detail := response.css("a::attr(href)").get():
-            yield {"url": response.urljoin(detail), "text": response.css("p::text").get()}
+            url = detail if self.spec.get("raw") else response.urljoin(detail)
+            yield {"url": url, "text": response.css("p::text").get()}
             yield response.follow(detail, self.page, errback=self.failed)
         else:
             yield from super().page(response)

@@ -197,6 +197,14 @@ def test_a_broken_link_to_a_canonical_page_says_nothing(crawl, a, b):
     assert (result.urls, result.count("duplicates"), result.count("errors")) == (urls[:4], 4, 0)
 
 
+def test_relative_url_of_an_item_starts_from_the_base_of_its_page(crawl, a):
+    page = html(article(1), links=("1",)).replace("<title>", '<base href="/shop/"><title>')
+    a.pages = {"/list/": Page(page), "/shop/1": Page(html(article(2)))}
+    for _ in range(2):
+        result = crawl("TeaserSpider", {"NEARDUP_REVISIT": "drop"}, urls=[f"{a.url}/list/"], raw=True)
+    assert f"Dropped: {a.url}/shop/1 is a revisit" in result.log
+
+
 def test_every_url_of_a_redirect_is_known(crawl, a, b):
     a.pages["/0.html"], b.pages["/0.html"] = (Page(html(article(0, 300), template)) for template in "ab")
     b.pages["/old"] = Page(status=301, location="/older")

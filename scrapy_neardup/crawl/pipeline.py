@@ -96,6 +96,8 @@ class Page:
             with suppress(ValueError):  # not a URL
                 claimed.append(response.urljoin(link))
         fetch = Fetch(self.urls, self._loose, tree, tuple(claimed), place=response.url, gives_one=self.gives_one)
+        with suppress(ValueError):  # the page names no URL as its base
+            fetch = fetch._replace(base=response.urljoin(""))
         return fetch._replace(body=response.body, encoding=encoding)
 
     def adapt(self, claim: Claim) -> None:
