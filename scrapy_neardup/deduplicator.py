@@ -111,7 +111,7 @@ class Deduplicator:
         self._starts = [0.0, *(run.started for run in store.runs() if own and run.writer == own.writer)]
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
-        self.matcher = Matcher(store, config, reviews or Reviews(config))
+        self.matcher = Matcher(store, config, reviews or Reviews(config), self.deliveries.is_delivered)
         self.changes: list[Relation] = []  # rules on hosts that came into force or ended since `take_changes`
         self._learns_hosts = config.learn_hosts
         self.pending: dict[Signature, Claim] = {}  # of the documents that are pending in this process

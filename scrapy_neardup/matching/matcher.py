@@ -176,8 +176,9 @@ Proposed: TypeAlias = tuple[str, Signature]  # the name of a detector, and a doc
 class Matcher:
     """Gets candidates from the store, and applies the rule to them."""
 
-    def __init__(self, store: Store, config: Config, reviews: Reviews) -> None:
+    def __init__(self, store: Store, config: Config, reviews: Reviews, given: Callable[[Signature], bool]) -> None:
         self.rule = Rule.from_config(config)
+        self._is_delivered = given
         self.reviews = reviews
         self.preference = Preference(config.preferred_hosts)
         self.compared = 0  # the number of compared candidates so far
@@ -200,9 +201,8 @@ class Matcher:
             self._siblings.learn(signature)
             return
         self._siblings.learn_copy(signature, match.signature, match.evidence.resemblance)
-        name = signature.home
-        if name and signature.facts and len(self._copies) < MOST_COPIED:
-            self._copies.setdefault((name, match.signature.id), signature)
+        if signature.home and signature.facts and len(self._copies) < MOST_COPIED:
+            self._copies.setdefault((signature.home, match.signature.id), signature)
 
     def forget(self, signature: Signature) -> None:
         """Forget a document that another one replaced. Then the old one shows no form."""
@@ -358,9 +358,10 @@ class Matcher:
         is_own = is_own and _fragment(document.url) == _fragment(earlier.url)  # else it is another part of the page
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
-        # A cut original, as behind a paywall, does not stand for its copies any more.
-        is_cut = is_own and len(document.tokens) < WHOLE * earlier.sketch.tokens and not self._store.is_new(earlier)
-        if is_cut and self.keeps_revisits and earlier.copy_count:
+        # A text that its URL cut, as behind a paywall, does not stand for the whole one, which copies may still have.
+        is_cut = self.keeps_revisits and earlier.copy_count and len(document.tokens) < WHOLE * earlier.sketch.tokens
+        link = self._store.resolve(document.url or "") if is_cut and not self._is_delivered(earlier) else None
+        if link and link.target == earlier.id:
             return "the text lacks much of the earlier text, which has copies"
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         is_beside = is_item or (not has_its_url and earlier.id in self._given(document.page))
