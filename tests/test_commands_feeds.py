@@ -11,7 +11,7 @@ import pytest
 from cli import FORKS, deduped, environment, neardup, refused, rows, succeeded, told
 from conftest import Crawler
 from feed_files import KINDS, answer, page, read_feed, record, write_feed, write_records
-from helpers import edited, text
+from helpers import edited, text, write_rows
 from site_server import Site, mirror
 from tiers import slow
 
@@ -47,12 +47,12 @@ def test_verbs_read_and_write_every_kind(tmp_path: Path, ending: str) -> None:
 
 def test_a_feed_of_increments_has_what_changes_back(tmp_path: Path) -> None:
     counts = []
-    for price in (10, 12, 10, 10):
+    for price, other in ((10, 2), (12, 2), (10, 1), (10, 1)):  # the other page becomes a copy
         row = {"url": "http://a.example/1", "price": price, "text": text(1)}
-        (tmp_path / "in.jsonl").write_text(json.dumps(row))
+        write_rows(tmp_path / "in.jsonl", [row, {"url": "http://b.example/1", "price": 10, "text": text(other)}])
         succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "s", "-s", "NEARDUP_REVISIT=drop")
         counts.append(len(rows(tmp_path / "out.jsonl")))
-    assert counts == [1, 1, 1, 0]
+    assert counts == [2, 1, 2, 0]
 
 
 # What Scrapy writes
