@@ -98,7 +98,12 @@ def writing_rows(path: str, feeds: Feeds) -> Iterator[Callable[[Row], object]]:
         raise FileError(f"{path}: {kind.name} is written only from {kind.name}, but the feeds are {feeds.kind.name}")
     with writing(path, kind.endings, packs=kind.is_packed_whole) as file:
         output = kind(file, path, feeds.paths)
-        yield lambda row: output.write(row.data, row.raw if kind is feeds.kind else None)
+        try:
+            yield lambda row: output.write(row.data, row.raw if kind is feeds.kind else None)
+        except BaseException:
+            with suppress(Exception):
+                output.close()  # or pyarrow would complain that the file is closed
+            raise
         output.close()
 
 
@@ -307,12 +312,12 @@ class Parquet(Feed):
         self._batches[-1][1].append(place)
 
     def close(self) -> None:
-        self._write_group()
-        self._writer.close()
+        with self._writer:
+            self._write_group()
 
     def _write_group(self) -> None:
         with _arrow(self.path) as pa:
-            if parts := [batch.take(pa.array(places)) for batch, places in self._batches]:
+            if parts := [batch.slice(place, 1) for batch, places in self._batches for place in places]:
                 self._writer.write_table(pa.Table.from_batches(parts).cast(self._writer.schema))
         self._batches, self._size = [], 0
 

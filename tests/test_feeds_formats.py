@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import gc
 import gzip
 import json
 import random
@@ -17,6 +18,8 @@ from feed_files import answer, copied, copy, feeds_of, in_memory, page, read, re
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiers import slow
+
+from scrapy_neardup.files import FileError
 
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
@@ -97,6 +100,7 @@ def test_parquet_of_many_types_and_row_groups(tmp_path: Path, monkeypatch: pytes
         "tags": [["a", None], None] * 350,
         "kind": pa.array(["x", "y"] * 350).dictionary_encode(),
         "deep": [{"a": {"b": n}} for n in range(700)],
+        "view": pa.array(["a long value", None] * 350, pa.string_view()),
     }
     table = write_table(tmp_path / "x.parquet", columns, row_group_size=300)
     assert [row.data for row in feeds_of(tmp_path / "x.parquet").rows()] == pa.table(columns).to_pylist()
@@ -143,6 +147,15 @@ def test_parquet_whose_metadata_differ_goes_together(tmp_path: Path) -> None:
         fields = [pa.field("text", pa.string(), metadata=metadata), pa.field("tags", inner)]
         write_table(path, pa.table([[f"t{number}"], [["a"]]], schema=pa.schema(fields, metadata=metadata)))
     assert copied_table(tmp_path / "out.parquet", *paths)["text"].to_pylist() == ["t0", "t1", "t2"]
+
+
+def test_parquet_of_other_columns_is_refused_without_a_complaint_of_pyarrow(tmp_path: Path) -> None:
+    for name in "ab":
+        write_table(tmp_path / f"{name}.parquet", {"text": ["one"], name: [1]})
+    with pytest.raises(FileError, match="can't be written: Schema at index 1 was different"):
+        copy(tmp_path / "out.parquet", tmp_path / "a.parquet", tmp_path / "b.parquet")
+    gc.collect()  # pytest fails for what a destructor raises
+    assert len([*tmp_path.iterdir()]) == 2
 
 
 def test_dictionaries_do_not_make_row_groups_small(tmp_path: Path) -> None:
