@@ -149,6 +149,13 @@ def page(form: str, own: str, number: int, host: str = "news") -> dict[str, Any]
     return {"id": f"{host}{number}", "url": f"http://{host}.example/{number}", "text": f"{form}\n{own}"}
 
 
+def test_a_row_that_changes_back_is_kept_with_drop(spark: SparkSession) -> None:
+    rows = [{"id": n, "url": "http://a.example/1", "text": text(kind, 60)} for n, kind in enumerate((1, 2, 1, 1))]
+    for revisit, originals in (("keep", [None, None, "0", "0"]), ("drop", [None, None, None, "0"])):
+        found = on_spark(spark, rows, revisit=revisit)
+        assert [found[n]["duplicate_of"] for n in range(4)] == originals
+
+
 def test_template_text_is_told_from_copies(spark: SparkSession) -> None:
     form = "\n".join(text(n, 30) for n in range(20, 28))
     rows = [page(form, text(n, 60), n) for n in range(6)]  # a form with other texts in it

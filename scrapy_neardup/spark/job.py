@@ -247,10 +247,10 @@ class Worker:
                 _, documents, records = zip(*batch, strict=True)
                 for (row, _, _), claim in zip(batch, dedup.decide(documents, records), strict=True):
                     name = row.id(self.id_field, self.config.url_field)
-                    if claim.match:
+                    if claim.match and not (claim.verdict.changed and config.revisit != "keep"):  # as `dedupe`
                         said = {"id": name, **claim.verdict.tag(), "duplicate_of": ids[claim.match.signature]}
                         yield row.number, json_text(said)
-                    else:
+                    elif not claim.match:
                         ids[claim.signature] = name
 
     def _signed(self, rows: Iterable[Any], signer: RowSigner) -> Iterator[list[tuple[Row, Document, bytes]]]:
