@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import succeeded, told
+from cli import neardup, succeeded, told
 from helpers import built, edited, signature, text
 from lxml import html
 from test_crawl_changes import crawled
@@ -308,6 +308,11 @@ def test_command_shows_the_beginnings_of_texts(held: Path) -> None:
     original, copy = reported(held, "--texts", "a.jsonl", "b.jsonl").texts("//p[@dir]")[:2]
     assert (original[:3], copy[:3], len(copy) > 200) == ("a: ", "b: ", True)
     assert text(1).startswith(copy[3:].removesuffix("…"))
+    with (held / "b.jsonl").open("a") as feed:
+        feed.write('\n{"url": "http://b.ex')  # a crawl is writing it
+    made = neardup(held, "report", "-o", "r.html", "--store", "held.sqlite", "--texts", "a.jsonl", "b.jsonl")
+    assert (made.returncode, (held / "r.html").exists()) == (1, True)
+    assert made.stderr.endswith("1 unreadable row left out\n")
 
 
 # In a browser

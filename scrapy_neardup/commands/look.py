@@ -22,7 +22,7 @@ from ..store.verification import verify
 from ..text.urls import canonical_url
 from ..verdict import named
 from . import Moment, answer, fields
-from .options import check_apart, documents_of, held, whole, with_store
+from .options import BadRows, check_apart, documents_of, held, whole, with_store
 
 Cluster: TypeAlias = dict[str, Any]
 
@@ -84,7 +84,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--texts", nargs="+", default=[], metavar="FEED", help=text)
 
 
-def run_report(opts: argparse.Namespace, settings: BaseSettings) -> None:
+def run_report(opts: argparse.Namespace, settings: BaseSettings) -> int:
     """Write a report on a store as one HTML page.
 
     example:
@@ -93,16 +93,16 @@ def run_report(opts: argparse.Namespace, settings: BaseSettings) -> None:
     Open the page in a browser; the page needs no network. A store contains no texts. To see the beginning of each text,
     name feeds with --texts: the feed of the items, and NEARDUP_DROPPED for the copies.
     """
-    config = with_store(opts, settings)
+    config, bad = with_store(opts, settings), BadRows()
     check_apart(the_store=config.store, a_feed=opts.texts, the_report=opts.output)
     with held(config) as store, writing(opts.output, (".html", ".htm")) as file:
         made = report.Report(store, listed(store.hosts, config.mirror_hosts), time.time())
         wanted = set(map(canonical_url, made.urls()))
-        found = documents_of(opts.texts, config)
+        found = documents_of(opts.texts, config, bad)
         texts = {url: " ".join(each.text[: 2 * report.LONGEST].split()) for url, each in found if url in wanted}
         file.write(made.page(texts))
     said = f"{plural(made.clusters, 'cluster')} of {plural(made.documents, 'document')}"
-    answer(opts, {"clusters": made.clusters, "documents": made.documents}, said=said)
+    return bad.answer(opts, {"clusters": made.clusters, "documents": made.documents}, said)
 
 
 def add_changes(parser: argparse.ArgumentParser) -> None:

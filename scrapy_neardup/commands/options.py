@@ -111,12 +111,12 @@ def read_document(path: str, config: Config) -> Document:
     return Document.from_field(read, url=Path(path).absolute().as_uri(), extractor=config.extractor)
 
 
-def documents_of(feeds: Sequence[str], config: Config) -> Iterator[tuple[str, Document]]:
+def documents_of(feeds: Sequence[str], config: Config, bad: BadRows | None = None) -> Iterator[tuple[str, Document]]:
     """Yield (canonical URL, document) for each document with a URL. The feeds may have different formats."""
     for path in feeds:
         feed = Feeds([path])
         fields = replace(config, **feed.kind.settings)
-        for row in feed.rows():
+        for row in feed.rows(bad or BadRows()):
             document = item_document(row.data, fields)
             if document and document.url:
                 yield canonical_url(document.url), document
