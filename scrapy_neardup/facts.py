@@ -83,6 +83,7 @@ _MOMENT = re.compile(
 )
 _YEAR_LAST = re.compile(r"(\d\d?)[/.-](\d\d?)[/.-](\d{4})(?=[ T,])")
 _HALF = re.compile(r"\s*[ap]\.?m\.?$", re.I)  # of a day
+_ISO = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:)")  # JSON feeds of Scrapy write a datetime with T, CSV with a blank
 _LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a fragment for a page stays
 _WORD_OF_SCHEMA = re.compile(r"https?://schema\.org/\w+$")
 # In a query, what names a page: an id, a number, a date, or the name of a file or video.
@@ -160,7 +161,7 @@ def string_fact(field: str, text: str, clock: Clock) -> Fact:
     """Return the fact of a short string. A string with the time of the crawl gives the same fact in each crawl."""
     if clock.now and len(text) < LONGEST and any(map(clock.shows, _moments(text.strip()))):
         return _NOW
-    written = folded(text)
+    written = _ISO.sub(" ", folded(text))
     kind = _kind(field, written)
     if kind is Kind.STRONG:  # "1-11" is another part than "11-1", but of an ISBN only the digits count
         is_grouped = plain(field.rpartition(".")[2]).startswith(("isbn", "ean", "gtin", "upc"))
