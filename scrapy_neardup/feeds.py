@@ -244,6 +244,8 @@ class Csv(Feed):
         csv.field_size_limit(max(MOST, csv.field_size_limit()))  # the default of 128 KB is too low for many pages
         lines = (line.decode("utf-8", "surrogateescape") for line in self.lines())
         head = next(lines, "").removeprefix("\ufeff")
+        if re.search("[\udc80-\udcff]", head):  # of UTF-16, the csv module would say something about line ends
+            raise BrokenError("no UTF-8")
         delimiter = "\t" if has_ending(self.path, (".tsv",)) else max(",;\t|", key=re.sub('"[^"]*"', "", head).count)
         reader = csv.reader(chain([head], lines), delimiter=delimiter, strict=True)
         columns = list[str]()

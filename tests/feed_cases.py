@@ -130,6 +130,7 @@ NO_FEEDS: list[tuple[str, bytes, str]] = [
     ("x.json", b'"text"', "row 1: no JSON object"),
     ("x.csv", b"url,text,url\na,b,c\n", "two columns have one name"),
     ("x.csv", b"url,\xff\na,b\n", "no UTF-8"),
+    ("x.csv", "url,text\r\na,b\r\n".encode("utf-16"), "no UTF-8"),
     ("x.csv", b'"url,text\na,b\n', "no CSV"),
     ("x.parquet", b"no such thing", "can't be read: "),
     ("x.parquet", b"PAR1" + bytes(100) + b"PAR1", "can't be read: "),
