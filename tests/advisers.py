@@ -34,6 +34,7 @@ class ByPath(Adviser):
             "/stop": Advice(STOP, None, known_by="it is enough"),
             "/skip": Advice(SKIP, "http://held.example/", 7, known_by="a guess"),
             "/redirect": Advice(REDIRECT, request.url.replace("redirect", "target")),
+            "/nowhere": Advice(REDIRECT, None),
         }
         if request.url.endswith("/original") and "127.0.0.1" in request.url:
             return Advice(SKIP, "http://held.example/", 7, known_by="a guess")

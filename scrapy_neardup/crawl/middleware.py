@@ -120,6 +120,8 @@ class MirrorMiddleware(Component):
     def _follow(self, request: Request, advice: Advice) -> Request | None:
         if advice.action == REDIRECT and advice.url:
             return self._redirect(request, advice.url)
+        if advice.action not in (SKIP, STOP):
+            raise ValueError(f"{advice.action!r} to {advice.url} is no advice")
         self._skipped[Ticket.of(request).url] = True
         if advice.action == STOP:
             self.neardup.count("requests/stopped")
