@@ -318,7 +318,8 @@ class Record:
     def _is_ignored(self, path: str, value: Any) -> bool:
         if path in (self._config.fields or ()):
             return False
-        of_crawl = is_ignored(path, OF_THE_CRAWL) or is_ignored(path.rpartition(".")[2], OF_THE_CRAWL)
+        last = path.rpartition(".")[2]
+        of_crawl = not path or is_ignored(path, OF_THE_CRAWL) or is_ignored(last, OF_THE_CRAWL)  # "": row numbers
         is_long = isinstance(value, str) and _is_long(value)
         return is_ignored(path, self._config.ignore_fields) or (of_crawl and not is_long)
 

@@ -298,6 +298,7 @@ SAME_FACTS = [
     ({"price": 5}, {"price": 5.0}),
     ({"price": 12.5}, {"price": Decimal("12.50")}),
     ({"price": 100}, {"price": "100"}),
+    ({"": 1, "No.": 5}, {"": 2, "No.": 5}),  # as pandas numbers the rows of a table
     ({"day": datetime(2026, 5, 6, 7, 8, 9, tzinfo=timezone.utc)}, {"day": "2026-05-06T07:08:09+00:00"}),
     ({"gtin": ["4006381333931", None]}, {"gtin": 4006381333931}),
     ({"name": "Boot", "sku": " ", "ean": None, "isbn": [], "mpn": {}, "price": float("nan")}, {"name": "Boot"}),
