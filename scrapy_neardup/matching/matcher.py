@@ -278,7 +278,7 @@ class Matcher:
         facts = self._distinguishing(signature, matches) if signature.facts else {}
         for pair, match in found:
             earlier = match.signature
-            if self._why_apart(document, earlier, pair):
+            if self._why_apart(document, signature, earlier, pair):
                 self._note_apart(signature, earlier)
             elif self._may_be_record(signature, earlier, facts):
                 yield match
@@ -340,7 +340,7 @@ class Matcher:
         The two are siblings, or a person judged them different.
         """
         page = self._page(document, signature, self.candidates(document, signature))
-        return self._why_apart(document, earlier, Pair(page, earlier))
+        return self._why_apart(document, signature, earlier, Pair(page, earlier))
 
     def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> JudgedPage:
         """Return the page of a document, for comparison with its candidates.
@@ -352,14 +352,14 @@ class Matcher:
             self._erasures, self._siblings = self._store.session.erasures, Siblings(self._store.pages)
         return self._siblings.page(document, signature, (earlier for _, earlier in proposed))
 
-    def _why_apart(self, document: Document, earlier: Signature, pair: Pair) -> str | None:
+    def _why_apart(self, document: Document, signature: Signature, earlier: Signature, pair: Pair) -> str | None:
         has_its_url = self.is_own(document.url, earlier)
         is_own = has_its_url and not document.is_one_of_several
         is_own = is_own and _fragment(document.url) == _fragment(earlier.url)  # else it is another part of the page
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
         # A text that its URL cut, as behind a paywall, does not stand for the whole one, which copies may still have.
-        is_cut = self.keeps_revisits and earlier.copy_count and len(document.tokens) < WHOLE * earlier.sketch.tokens
+        is_cut = self.keeps_revisits and signature.head.tokens < WHOLE * earlier.head.tokens and earlier.copy_count
         link = self._store.resolve(document.url or "") if is_cut and not self._is_delivered(earlier) else None
         if link and link.target == earlier.id:
             return "the text lacks much of the earlier text, which has copies"

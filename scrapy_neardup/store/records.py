@@ -42,7 +42,7 @@ from ..text.urls import canonical_url
 
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
 MADE = "meta/made"  # the key of the record of the store
-FORMAT = 20  # the version of the rows and their fields
+FORMAT = 21  # the version of the rows and their fields
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "lost", "stats", "writer", "fields"),
     DOCUMENT: ("url", "title", "first_seen", "record", "label", "sample"),
