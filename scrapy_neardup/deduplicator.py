@@ -258,7 +258,7 @@ class Deduplicator:
 
         Documents that one run got are no states of one item, but several items.
         """
-        states, counters = self._states(url).get(_shared(signature), ()), self.store.counters.of(url)
+        states, counters = self._states(url).get(_shared(signature), ()), self.store.counters.of(url, signature.facts)
         first, last = self._run_at(signature.first_seen), self._run_at(self._last_seen(signature))
         later = (each for began, ended, each in states if last < ended and began not in (first, last))
         return not all(_say_the_same(each, signature, counters) for each in later)

@@ -50,6 +50,10 @@ _MONEY = re.compile(
     "|(?<!评)价|價|租|金额|薪|库存|在庫|数量|価格|料金|値段|家賃|가격|요금|월세"
 )
 _MONEY_OF = re.compile("price|cost|amount|salary|precio|preis|prix|prezzo|价格|価格|rent|fare|wage|cena|费用")
+_COUNT = re.compile(
+    "position|rank|(?:num|page|total)?(?:view|hit|click)s?(?:s|count|num)|read(?:s?count|num)"
+    "|(?:浏览|阅读|点击|访问)(?:量|数|次数)|閲覧数|조회수|просмотр(?:ы|ов)|visitas|vues|aufrufe"
+)
 _CURRENCY = re.compile(
     r"[$€£¥₽₹₩₺₫₴₪฿]|\d ?[元円원]"
     r"|(?<![^\W\d_])(?:usd|eur|gbp|jpy|cny|rmb|chf|cad|aud|inr|krw|rub|brl|pln|sek|nok|dkk|czk|huf|idr"
@@ -111,9 +115,11 @@ class Kind(IntEnum):
     """A number with words, such as "12 Mill Street" or "3 days ago". It may be a counter, or tell records apart."""
     LINK = 5
     """A link with little of its query. If it changes at each visit, it is a counter."""
+    COUNT = 6
+    """A whole number that counts views, or a rank. Between visits to one URL, it is always a counter."""
 
 
-COUNTING = (Kind.CODE, Kind.FIGURE, Kind.LINK)
+COUNTING = (Kind.CODE, Kind.FIGURE, Kind.LINK, Kind.COUNT)
 TELLING = ((Kind.WORDS, Kind.FIGURE), (Kind.CODE, Kind.OTHER))
 Names: TypeAlias = Collection[int]  # hashes of the names of fields, as `name_of` returns them
 Fact: TypeAlias = tuple[Kind, int]  # the kind of a fact, and the 64-bit hash of its value
@@ -218,7 +224,7 @@ def _kind(field: str, written: str) -> Kind:
         return Kind.WORDS
     if by_name is Kind.OTHER or _DECIMAL.search(written) or _CURRENCY.search(written):
         return Kind.OTHER
-    return Kind.FIGURE if _LETTERS.search(written) else Kind.CODE
+    return Kind.FIGURE if _LETTERS.search(written) else Kind.COUNT if by_name is Kind.COUNT else Kind.CODE
 
 
 @lru_cache(maxsize=4096)
@@ -226,6 +232,8 @@ def _kind_by_name(field: str) -> Kind | None:
     names = [*map(plain, field.split("."))]
     if _STRONG.fullmatch(names[-1]):
         return Kind.STRONG
+    if _COUNT.fullmatch(names[-1]):
+        return Kind.COUNT
     return Kind.OTHER if _MONEY.search(names[-1]) or any(map(_MONEY_OF.fullmatch, names)) else None
 
 
@@ -372,9 +380,10 @@ class Counters:
         # For each host and fact: all visits, those at which it changed, and those at which it changed beside a text.
         self._visits = lru_cache(VISITED)(lambda name: Counter[tuple[str, int]]())
 
-    def of(self, url: str | None) -> set[int]:
-        """Return the hashed names of the counters on a URL's host."""
-        return self._known.get(host(url or ""), set()) if self._known else set()
+    def of(self, url: str | None, facts: bytes = b"") -> frozenset[int]:
+        """Return the hashed names of the counters on a URL's host, and of those that `facts` have by their name."""
+        known = self._known.get(host(url or ""), ()) if self._known else ()
+        return names_in(facts, (Kind.COUNT,)).union(known)
 
     def visit(self, url: str, new: bytes, held: bytes, *, has_text: bool) -> list[int]:
         """Learn from the facts of two visits to a record with one text. Return the hashed names of new counters.
@@ -391,7 +400,7 @@ class Counters:
         visits.update((kind, fact) for kind, of in kinds.items() for fact in of)
         found = [
             fact
-            for fact in facts - self.of(url)
+            for fact in facts - self.of(url, new)
             if visits["beside text", fact] and visits["changed", fact] >= max(SEVERAL, SHARE * visits["all", fact])
         ]
         for fact in found:

@@ -65,10 +65,6 @@ _TITLE = (
     *("başlık", "заголовок", "название", "العنوان", "عنوان", "शीर्षक", "หัวข้อ", "제목"),
     *("标题", "题目", "名称", "タイトル", "題名"),
 )
-_COUNTS = re.compile(
-    "position|rank|(?:num|page|total)?(?:view|hit|click)s?(?:s|count|num)|read(?:s?count|num)"
-    "|(?:浏览|阅读|点击|访问)(?:量|数|次数)|閲覧数|조회수|просмотр(?:ы|ов)|visitas|vues|aufrufe"
-)
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
 _AS_OBJECT: Any = object.__str__  # writes where in memory a value lies
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
@@ -394,8 +390,7 @@ class Record:
 
     def _ignore_beside_text(self) -> None:
         """Leave out numbers of views, ranks, and binary values such as screenshots, if the item has a long text."""
-        codes = [path for path, (kind, _) in self.facts.items() if kind is Kind.CODE]
-        counts = [path for path in codes if _COUNTS.fullmatch(plain(path.rpartition(".")[2]))]
+        counts = [path for path, (kind, _) in self.facts.items() if kind is Kind.COUNT]
         ignored = [*counts, *self._binary.intersection(self.facts)]
         if ignored and any(_is_long(text) for texts in self.texts.values() for text in texts):
             for path in ignored:

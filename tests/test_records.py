@@ -88,6 +88,15 @@ def test_a_counter_becomes_known_and_then_counts_no_more_but_makes_no_records_of
     assert [item.get("status", item["reads"]) for item in third.items] == ["sold", 600, 601, 602, 603]
 
 
+def test_views_change_no_item_of_a_url_however_short(crawl, a):
+    given = []
+    for views in (5, 9, 12):
+        rows = [{"name": "Gift card", "views": views, "description": text} for text in ("For a friend.", article(1))]
+        urls = fill(a, {f"/{number}": row for number, row in enumerate(rows)})
+        given.append(len(crawl("EventSpider", DROP, urls=urls, own="url").items))
+    assert given == [2, 0, 0]
+
+
 @pytest.mark.parametrize("name", ["size", "colour"])
 def test_variants_with_the_url_of_their_product_are_kept_and_stored_once(crawl, a, name):
     def day(count: int) -> list[str]:

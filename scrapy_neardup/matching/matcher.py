@@ -365,8 +365,8 @@ class Matcher:
             return "the text lacks much of the earlier text, which has copies"
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         is_beside = is_item or (not has_its_url and earlier.id in self._given(document.page))
-        of = self._store.counters.of
-        counters = of(document.url) | of(earlier.url) if has_its_url else ()  # another host may have had it first
+        of, facts = self._store.counters.of, earlier.facts
+        counters = of(document.url, facts) | of(earlier.url) if has_its_url else ()  # another host may have been first
         # What changed at this URL is wanted, even if another host had it first.
         across_hosts = not self.keeps_revisits and (is_own or self._has_own(document, earlier))
         return pair.why_siblings(
