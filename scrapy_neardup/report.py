@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from w3lib.url import safe_url_string
 
+from .facts import counting, differing, name_of
 from .matching.matcher import compare
 from .signature import Signature, Visit
 from .stats import CHANGES, plural, sized
@@ -49,6 +50,7 @@ class Change(NamedTuple):
     url: str
     former_url: str | None = None  # for moved content: its last URL before the run
     resemblance: float | None = None  # of changed content to the previous one; None if that is no longer held
+    fields: Sequence[str] = ()  # for changed content: the names of the fields that differ, apart from texts
 
 
 def last_crawl(store: Store, spider: str | None = None) -> Run | None:
@@ -66,11 +68,13 @@ def kinds_of(run: Run) -> tuple[str, ...]:
 def changes(store: Store, run: Run) -> Iterator[Change]:
     """Yield the changes that a run found, unsorted."""
     visits, kinds = _Visits(store, run), kinds_of(run)
+    names = {name_of(name): name for each in store.runs() for name in each.fields}
     for visit in visits.changed:
         if before := former(visit):
-            document, earlier = store.document(visit.target or 0), store.document(before.target or 0)
+            document, earlier = (store.document(each.target or 0) for each in (visit, before))
             found = compare(document.sketch, earlier.sketch).resemblance if document and earlier else None
-            yield Change("changed", visit.url, resemblance=found and round(found, 4))
+            fields = sorted(_differing(store, document, earlier, names)) if document and earlier else []
+            yield Change("changed", visit.url, resemblance=found and round(found, 4), fields=fields)
         elif visit.target in visits.own and store.session.run_at(visit.target or 0) == run.id and not visit.is_copy:
             yield Change("new", visit.url)
     if "moved" in kinds:
@@ -80,6 +84,14 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
     if "gone" in kinds:
         full = [each.started for each in store.runs() if each.writer == run.writer and "gone" in kinds_of(each)]
         yield from visits.gone(max((started for started in full if started < run.started), default=float("inf")))
+
+
+def _differing(store: Store, a: Signature, b: Signature, names: Mapping[int, str]) -> Iterator[str]:
+    """Yield the names of the fields, apart from texts and counters, in which two documents of one URL differ."""
+    if a.title != b.title:
+        yield "title"
+    facts = differing(a.facts, b.facts) - counting(a.facts, b.facts, store.counters.of(a.url, a.facts))
+    yield from (names[fact] for fact in facts if fact in names and names[fact] != "title")
 
 
 def counted(changes: Iterable[Change], kinds: Iterable[str]) -> dict[str, int]:

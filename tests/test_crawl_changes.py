@@ -202,7 +202,8 @@ def test_a_page_of_which_only_a_field_changed_is_listed_as_such(crawl, a):
     for price in ("20.00", "18.00"):
         a.pages["/e"] = Page(json.dumps([{"description": article(1), "price": price}]))
         crawl("EventSpider", {"NEARDUP_REVISIT": "drop"}, urls=[f"{a.url}/e"])
-    assert succeeded(crawl.folder, "changes", "--store", crawl.store).stdout.startswith("changed  fields  http")
+    told = succeeded(crawl.folder, "changes", "--store", crawl.store).stdout
+    assert told.startswith(f"changed  fields  {a.url}/e  (price)")
 
 
 def test_a_killed_crawl_is_no_previous_crawl(crawl, a):

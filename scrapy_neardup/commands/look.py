@@ -117,9 +117,9 @@ def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
     The last crawl is compared with the last full crawl of the same spider. new: a new URL with new content. changed:
     other content than at the URL's previous visit, with the resemblance of the texts, or `fields` if the text is the
-    same. moved: known content at a new URL, if it was no longer seen at an earlier URL. gone: content of the
-    previous crawl that no URL has now. Moved and gone pages are listed only for a crawl that finished and left out no
-    pages.
+    same, and the names of changed fields. moved: known content at a new URL, if it was no longer seen at an earlier
+    URL. gone: content of the previous crawl that no URL has now. Moved and gone pages are listed only for a crawl that
+    finished and left out no pages.
     """
     with held(with_store(opts, settings)) as store:
         run = report.last_crawl(store, opts.spider)
@@ -133,9 +133,9 @@ def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
 
 
 def _change_line(change: report.Change) -> str:
-    former = f"  (before: {change.former_url})" if change.former_url else ""
+    told = f"before: {change.former_url}" if change.former_url else ", ".join(change.fields)
     measured = "" if change.resemblance is None else "fields" if change.resemblance == 1 else change.resemblance
-    return f"{change.kind:7}  {measured:6}  {change.url}{former}"
+    return f"{change.kind:7}  {measured:6}  {change.url}{f'  ({told})' if told else ''}"
 
 
 def run_mirrors(opts: argparse.Namespace, settings: BaseSettings) -> None:
