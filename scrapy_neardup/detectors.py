@@ -199,7 +199,7 @@ def _build(part: Any) -> Detector:
 
 
 def _on_arguments(make: Callable[..., object], error: TypeError) -> str:
-    """Return what is wrong with the arguments of a detector, and the arguments that it takes."""
+    """Return a message: what is wrong with the arguments of a detector, and which are allowed."""
     why = "its arguments do not fit" if make.__module__.startswith("scrapy_neardup.") else str(error)
     try:
         known = [str(each.replace(annotation=each.empty)) for each in signature(make).parameters.values()]

@@ -346,7 +346,7 @@ class Hosts:
         )
 
     def _suspect(self, *pages: tuple[str, str]) -> None:
-        """Add a relation of two hosts if their URLs of one document correspond. Each page is a host and a URL."""
+        """Relate two hosts if their URLs of one document have a common shape. A page: a host and its URL."""
         (first, a), (second, b) = sorted(pages)
         if found := shape(a, b):
             self._relation((first, second), found)

@@ -291,7 +291,7 @@ def containment(a: Sketch, b: Sketch, shared: float) -> float:
 
 
 def missing_figures(a: Sketch, b: Sketch) -> float:
-    """Estimate how many figures of the document with fewer figures the other document lacks.
+    """Estimate how many figures of one document, that with fewer figures, the other lacks.
 
     The samples are compared up to the largest value that both cover. If a document has no figures, return 0.0.
     """

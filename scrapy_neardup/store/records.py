@@ -150,7 +150,7 @@ def name_of(key: Key) -> Key:
 
 
 def key_of(kind: str, name: Key) -> Key:
-    """Return the key of the row of a kind, given its name. Raise ValueError if a store has no such row."""
+    """Return the key of the row of a kind, given its name. Raise ValueError if no store can have it."""
     key = name if kind in (DOCUMENT, VISIT) else f"{kind}/{name}"
     if not (is_key(key) and kind_of(key) == kind):
         raise ValueError(f"its key is {name!r:.80}; allowed is the id of a document or run, or the hash of a visit")

@@ -1,4 +1,4 @@
-"""The back end on a server. Lookups and writes are one atomic script on the server, `redis.lua`.
+"""The back end on a server, over the connection of `redis_server`. Lookups and writes are one script, `redis.lua`.
 
 All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a cluster. 5 is the version of this layout:
 

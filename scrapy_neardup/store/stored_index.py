@@ -113,7 +113,7 @@ class StoredIndex(RowIndex):
     def read(self) -> list[FileLevel]:
         """Return the levels in files that cover the rows from number 1 on without a gap.
 
-        Warn of each file that is damaged or of another store and, if this process makes files, remove it.
+        Warn of each file that is damaged, or that is of another store. If this process makes files, remove it.
         """
         levels: list[FileLevel] = []
         for file, (first, last) in sorted(self.files().items(), key=lambda each: (each[1][0], -each[1][1])):

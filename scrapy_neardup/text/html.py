@@ -117,7 +117,7 @@ def _is_cut(root: etree._Element) -> bool:
 
 
 def has_long_tag(data: bytes) -> bool:
-    """Return whether there may be a tag of over `_LONG` bytes, quickly. One of twice that length is always found."""
+    """Return quickly whether a tag has over `_LONG` bytes. Some with less than twice as many are missed."""
     starts = (data.rfind(b"<", at - _LONG, at) for at in range(_LONG, len(data), _LONG))
     return any(start >= 0 and data.find(b">", start, start + _LONG) < 0 for start in starts)
 

@@ -74,7 +74,7 @@ def _visible(text: str) -> str:
 
 
 def _foreign(text: str) -> set[str]:
-    """Return the distinct characters that are not ASCII. To save time, one stands for all Han that jieba knows."""
+    """Return the distinct characters that are not ASCII. To save time, one Han stands for all that jieba knows."""
     if native.compiled:
         found = native.compiled.foreign(text.encode(errors="surrogatepass"))
     else:
