@@ -51,7 +51,7 @@ _MONEY = re.compile(
 )
 _MONEY_OF = re.compile("price|cost|amount|salary|precio|preis|prix|prezzo|价格|価格|rent|fare|wage|cena|费用")
 _COUNT = re.compile(
-    "position|rank|(?:num|page|total)?(?:view|hit|click)s?(?:s|count|num)|read(?:s?count|num)"
+    "(?:num|page|total)?(?:views|clicks|(?:view|click)s?(?:count|num))|read(?:s?count|num)"
     "|(?:浏览|阅读|点击|访问)(?:量|数|次数)|閲覧数|조회수|просмотр(?:ы|ов)|visitas|vues|aufrufe"
 )
 _CURRENCY = re.compile(
@@ -81,6 +81,7 @@ _SEPARATORS = re.compile(r"[^\w+.]+|\.(?!\d)")  # in a strong fact
 _BETWEEN = re.compile(r"(?<=\d)[^\w+.]+(?=\d)")  # the same between figures
 _LETTERS = re.compile(r"[^\W\d_]{3}|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _MOMENT = re.compile(
+    r"(?=.*[:时]|(?:\D*\d){14})"  # without a colon, it has seconds
     r"(\d{4})[-/.年]?(\d\d?)[-/.月]?(\d\d?)日?[T ,_-]*(\d\d?)[:时-]?(\d\d)(?:[:分-]?(\d\d))?[分秒]?(?:[.,]\d+)?"
     r"\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?",
     re.I,
@@ -116,7 +117,7 @@ class Kind(IntEnum):
     LINK = 5
     """A link with little of its query. If it changes at each visit, it is a counter."""
     COUNT = 6
-    """A whole number that counts views, or a rank. Between visits to one URL, it is always a counter."""
+    """A whole number that counts views. Between visits to one URL, it is always a counter."""
 
 
 COUNTING = (Kind.CODE, Kind.FIGURE, Kind.LINK, Kind.COUNT)
@@ -245,7 +246,9 @@ def _moments(text: str) -> Iterator[datetime | float]:
         yield float(text)
     clock = _HALF.sub("", text)
     half = text[len(clock) :].lower()
-    for written in {_YEAR_LAST.sub(order, clock) for order in (r"\3-\2-\1", r"\3-\1-\2")}:
+    # With seconds, it is hardly the date of an event, so it may also have the month first.
+    orders = (r"\3-\2-\1", r"\3-\1-\2") if half or clock.count(":") > 1 else (r"\3-\2-\1",)
+    for written in {_YEAR_LAST.sub(order, clock) for order in orders}:
         with suppress(ValueError, TypeError, IndexError, OverflowError):
             if found := _MOMENT.fullmatch(written):
                 *parts, zone = found.groups("")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -40,9 +41,9 @@ OF_THE_CRAWL = (
     *(f"{moment}_{done}" for moment in ("date", "last", "time") for done in ("scraped", "crawled")),
     *("fetched*", "retrieved*", "downloaded*"),
 )
-# What Scrapy's media pipelines note of a file, and what of this says nothing of the file.
-FILE_INFO = {"url", "path", "checksum", "status"}
+# What Scrapy's media pipelines note of a download, which says nothing of the file.
 OF_THE_DOWNLOAD = ("path", "status")
+DOWNLOADED = ("downloaded", "uptodate", "cached")
 ALL = "*"  # in NEARDUP_IGNORE_FIELDS: all facts
 ENOUGH = 20  # the minimum words of a text
 SHORT = 50  # the minimum characters of a short text without a usual name, in an item without texts
@@ -65,6 +66,7 @@ _TITLE = (
     *("başlık", "заголовок", "название", "العنوان", "عنوان", "शीर्षक", "หัวข้อ", "제목"),
     *("标题", "题目", "名称", "タイトル", "題名"),
 )
+_RANKS = ("position", "rank", "hits")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
 _AS_OBJECT: Any = object.__str__  # writes where in memory a value lies
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
@@ -260,24 +262,24 @@ class Record:
         return {path: value for path, value in self._values.items() if path in self.facts and isinstance(value, str)}
 
     def _find_title(self) -> None:
-        """Find the title among nested values: `job.title` beside `job.description`.
+        """Find the title among nested values: the nearest one beside or above a text, `job.title` or `title.rendered`.
 
-        Also find `job.title` above `job.body.html`, and `title.rendered`. These stay facts.
+        It stays a fact unless it is beside a text, as `job.title` is beside `job.description`.
         """
-        parents = {"", *(path[: dot.start()] for path in self.texts for dot in re.finditer(r"\.", path))}
-        found = []
-        for path in self._shorts() if self.texts else ():
+        shorts, beside = self._shorts(), {path.rpartition(".")[0] for path in self.texts}
+        above = {"", *beside, *(parent[: dot.start()] for parent in beside for dot in re.finditer(r"\.", parent))}
+        number, found = Counter(path.rpartition(".")[0] for path in shorts), []
+        for path in shorts if self.texts else ():
             parent, _, last = path.rpartition(".")
-            if plain(last) not in _TITLE:
+            if parent and plain(last) not in _TITLE and number[parent] == 1:
                 parent, _, last = parent.rpartition(".")
-            if parent in parents and plain(last) in _TITLE:
-                found.append((_TITLE.index(plain(last)), -len(parent), path))
+            if parent in above and "." in path and plain(last) in _TITLE:
+                found.append((-len(parent), _TITLE.index(plain(last)), path))
         if found:
             *_, path = min(found)
-            self.title = self._shorts()[path]
-            self.roles[path] = "title"
+            self.title, self.roles[path] = shorts[path], "title"
             parent, _, last = path.rpartition(".")
-            if parent in {text.rpartition(".")[0] for text in self.texts} and last != "name":
+            if parent in beside and plain(last) != "name":
                 del self.facts[path]
 
     # The other fields
@@ -303,10 +305,11 @@ class Record:
             self._say_fact(path, value)
         elif isinstance(value, Mapping) or ItemAdapter.is_item(value):
             nested = value if isinstance(value, Mapping) else ItemAdapter(value)
-            ignored = OF_THE_DOWNLOAD if nested.keys() == FILE_INFO else ()
-            self.roles.update({f"{path}.{name}": "ignored" for name in ignored})
+            is_download = "path" in nested and nested.get("status") in DOWNLOADED
             for name, each in nested.items():
-                if name not in ignored:
+                if is_download and name in OF_THE_DOWNLOAD:
+                    self.roles.setdefault(f"{path}.{name}", "ignored")
+                else:
                     self._read(f"{path}.{name}", each, facts, depth + 1)
         elif not isinstance(value, Number) and type(value).__str__ is not _AS_OBJECT:  # such as a URL of pydantic
             self._read_string(path, str(value), facts)
@@ -325,7 +328,8 @@ class Record:
             self._add_text(path, [text])
         elif _is_link(text):
             # The page says nothing of the item, nor does the page that it names as the original of all its versions.
-            if self._joined(text) not in (self.url, self._fetch.place, *self._fetch.claimed):
+            claimed = self._fetch.claimed if self._fetch.gives_one else ()
+            if self._joined(text) not in (self.url, self._fetch.place, *claimed):
                 facts[path] = link_fact(text)
                 self.roles.setdefault(path, "link")
         elif ("<" in text and _TEXT.fullmatch(plain(path)) and looks_like_html(text)) or _is_long(text):
@@ -390,7 +394,8 @@ class Record:
 
     def _ignore_beside_text(self) -> None:
         """Leave out numbers of views, ranks, and binary values such as screenshots, if the item has a long text."""
-        counts = [path for path, (kind, _) in self.facts.items() if kind is Kind.COUNT]
+        ranks = [path for path, (kind, _) in self.facts.items() if kind is Kind.CODE and plain(path) in _RANKS]
+        counts = [*ranks, *(path for path, (kind, _) in self.facts.items() if kind is Kind.COUNT)]
         ignored = [*counts, *self._binary.intersection(self.facts)]
         if ignored and any(_is_long(text) for texts in self.texts.values() for text in texts):
             for path in ignored:

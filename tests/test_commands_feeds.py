@@ -53,6 +53,10 @@ def test_a_feed_of_increments_has_what_changes_back(tmp_path: Path) -> None:
         succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "s", "-s", "NEARDUP_REVISIT=drop")
         counts.append(len(rows(tmp_path / "out.jsonl")))
     assert counts == [2, 1, 2, 0]
+    posts = [{"url": f"http://a.example/t/{n}", "text": text(kind)} for n in (1, 2) for kind in (n + 5, 9)]
+    write_rows(tmp_path / "in.jsonl", posts)  # the second post of both threads is one
+    succeeded(tmp_path, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", "t", "-s", "NEARDUP_REVISIT=drop")
+    assert len(rows(tmp_path / "out.jsonl")) == 3
 
 
 # What Scrapy writes

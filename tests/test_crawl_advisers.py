@@ -48,6 +48,7 @@ def test_an_error_of_an_adviser_is_counted_and_harms_no_request(crawl, a, urls):
     assert result.count("errors") == 3
     assert result.log.count(f"ByPath failed on {urls['break']}") == 1
     assert result.log.count(f"ByPath failed on {urls['refuse']}") == 1
+    assert result.log.count(f"ByPath failed on {urls['nowhere']}") == 1
 
 
 def test_an_adviser_is_not_asked_in_an_audit_or_for_what_the_user_wants_fetched(crawl, a, urls):

@@ -274,6 +274,19 @@ def test_a_title_above_a_text_or_within_a_title_is_found_and_stays_a_fact(item: 
     assert (found.title, found.roles[path], path in found.facts) == ("Baker", "title", True)
 
 
+@pytest.mark.parametrize(
+    ("item", "title"),
+    [
+        ({"page": {"title": "Jobs", "article": {"headline": "Baker", "body": BODY}}}, "Baker"),  # the nearest one
+        ({"title": {"lang": "en", "text": "Baker"}, "body": BODY}, ""),  # which of the two is unknown
+        ({"job": {"Name": "Baker", "body": BODY}}, "Baker"),
+    ],
+)
+def test_of_nested_values_the_nearest_clear_title_counts(item: dict[str, Any], title: str) -> None:
+    found = record(item)
+    assert (found.title, "job.Name" in found.facts) == (title, "job" in item)
+
+
 # Facts
 
 
@@ -410,8 +423,8 @@ def test_path_and_status_of_a_download_are_no_facts_whatever_the_field() -> None
     assert facts(first) == facts(again) != facts({"text": BODY, "papers": files("a", "6e", "downloaded")})
     two, later = ([*item["papers"], *files("c", "7f", "cached")] for item in (first, again))
     assert facts({"text": BODY, "papers": two}) == facts({"text": BODY, "papers": later})
-    own = {"text": BODY, "papers": {"path": "a", "status": "draft"}}
-    assert facts(own) != facts({"text": BODY, "papers": {"path": "a", "status": "final"}})
+    own = {"text": BODY, "papers": {"path": "a", "status": 200}}
+    assert facts(own) != facts({"text": BODY, "papers": {"path": "a", "status": 404}})
 
 
 def test_field_that_names_a_row_is_no_fact() -> None:
@@ -515,6 +528,7 @@ CRAWL = Fetch((URL,), place=URL, gives_one=True, clock=Clock(NOW.timestamp() - 3
         *((then, 2) for then in (
             "2024-05-06", date(2024, 5, 6), "2024-05-05T10:30:00Z", "2024-05-06T09:25:00Z", NOW.replace(minute=35),
             NOW.replace(hour=13), NOW.timestamp() - 86400, 7, "05/06/2024 10:29 PM", "20240506",
+            "05/06/2024 10:29", "202405061029", "2024-05-06 10-29",  # of an event, an order, opening hours
         )),
     ],
 )  # fmt: skip

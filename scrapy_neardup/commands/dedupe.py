@@ -167,10 +167,12 @@ class Job:
         """Return whether a row that repeats a held document is dropped.
 
         With NEARDUP_REVISIT = "keep", a revisit is dropped only if an earlier row of these feeds has the document.
-        Otherwise, as in a crawl, the row is kept only if its URL last returned another document.
+        Otherwise, as in a crawl, the row is kept only if its URL last returned another document, unless it repeats
+        another row of these feeds.
         """
+        is_new = self.dedup.store.run_of(held) == self.dedup.store.run
         if self.config.revisit != "keep":
-            return not claim.verdict.changed
+            return not claim.verdict.changed or (is_new and claim.verdict.status != "revisit")
         if claim.verdict.status != "revisit":
             return True
-        return self.dedup.store.run_of(held) == self.dedup.store.run or held.id in self.ids
+        return is_new or held.id in self.ids

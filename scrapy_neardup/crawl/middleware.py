@@ -111,7 +111,7 @@ class MirrorMiddleware(Component):
         advice = None
         for adviser in self.neardup.advisers:
             with self.neardup.handled(adviser, request.url):
-                if advice := await adviser.advise(request):
+                if advice := _checked(await adviser.advise(request)):
                     break
         if not advice and is_plain(request):
             advice = await self.neardup.ask(self._mirrors.advise, request.url, before)
@@ -120,8 +120,6 @@ class MirrorMiddleware(Component):
     def _follow(self, request: Request, advice: Advice) -> Request | None:
         if advice.action == REDIRECT and advice.url:
             return self._redirect(request, advice.url)
-        if advice.action not in (SKIP, STOP):
-            raise ValueError(f"{advice.action!r} to {advice.url} is no advice")
         self._skipped[Ticket.of(request).url] = True
         if advice.action == STOP:
             self.neardup.count("requests/stopped")
@@ -348,3 +346,10 @@ class MirrorMiddleware(Component):
 
     def _is_gone(self, url: str) -> bool:
         return canonical_url(url) in self._failed or host(url) in self._failed
+
+
+def _checked(advice: Advice | None) -> Advice | None:
+    """Raise ValueError for advice of an unknown kind, such as to redirect to no URL."""
+    if advice and not (advice.action in (SKIP, STOP) or (advice.action == REDIRECT and advice.url)):
+        raise ValueError(f"{advice.action!r} to {advice.url} is no advice")
+    return advice

@@ -97,7 +97,8 @@ class Page:
                 claimed.append(response.urljoin(link))
         fetch = Fetch(self.urls, self._loose, tree, tuple(claimed), place=response.url, gives_one=self.gives_one)
         with suppress(ValueError):  # the page names no URL as its base
-            fetch = fetch._replace(base=response.urljoin(""))
+            if (base := response.urljoin("")).startswith("http"):
+                fetch = fetch._replace(base=base)
         return fetch._replace(body=response.body, encoding=encoding)
 
     def adapt(self, claim: Claim) -> None:

@@ -23,7 +23,7 @@ from ..text.tokens import title_words
 from ..text.urls import canonical_url, domain, host, listing, site
 from ..verdict import Match, page_kind
 from .reviews import WHY_APART, Reviews
-from .siblings import JudgedPage, Pair, Siblings
+from .siblings import PART, JudgedPage, Pair, Siblings
 
 if TYPE_CHECKING:
     from ..store import Store
@@ -165,7 +165,6 @@ MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a l
 MOST_COPIED = 10_000  # the maximum number of first copies to remember
 LISTS = 100  # the maximum number of pages whose items are remembered, the last ones
 URL = "url"  # the name of no detector: a document's URL returned the candidate last
-WHOLE = 0.84  # the share of the words of an earlier text that a later one needs to stand for its copies
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
 _cached = lru_cache(maxsize=10_000)
@@ -359,7 +358,7 @@ class Matcher:
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
         # A text that its URL cut, as behind a paywall, does not stand for the whole one, which copies may still have.
-        is_cut = self.keeps_revisits and signature.head.tokens < WHOLE * earlier.head.tokens and earlier.copy_count
+        is_cut = self.keeps_revisits and signature.head.tokens < (1 - PART) * earlier.head.tokens and earlier.copy_count
         link = self._store.resolve(document.url or "") if is_cut and not self._is_delivered(earlier) else None
         if link and link.target == earlier.id:
             return "the text lacks much of the earlier text, which has copies"
