@@ -332,7 +332,9 @@ def test_who_only_reads_keeps_what_is_new_in_memory(place: Place) -> None:
         for first in range(40, 160, 10):
             put_all(maker, range(first, first + 10))
             settle(reader)
-        file, *rest = reader.backend.index.levels  # type: ignore[attr-defined]
+            index = reader.backend.index  # type: ignore[attr-defined]
+            index.adopt()  # waits for the merge in the background
+        file, *rest = index.levels
         assert [isinstance(level, FileLevel) for level in (file, *rest)] == [True] + [False] * len(rest)
         assert 0 < len(rest) <= 3
         assert found(reader) == [*range(160)]
