@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -124,7 +124,8 @@ class _Handler(BaseHTTPRequestHandler):
         if site.dead_status:
             page = Page(status=site.dead_status)
         time.sleep(page.delay)
-        self._answer(page)
+        with suppress(ConnectionError):  # a crawl that is cut off does not wait
+            self._answer(page)
 
     do_POST = do_GET  # noqa: N815 - http.server looks for this name
 
