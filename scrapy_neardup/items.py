@@ -266,14 +266,15 @@ class Record:
 
         It stays a fact unless it is beside a text, as `job.title` is beside `job.description`.
         """
-        shorts, beside = self._shorts(), {path.rpartition(".")[0] for path in self.texts}
+        shorts = {path: text for path, text in self._shorts().items() if "." in path} if self.texts else {}
+        beside = {path.rpartition(".")[0] for path in self.texts if shorts}
         above = {"", *beside, *(parent[: dot.start()] for parent in beside for dot in re.finditer(r"\.", parent))}
         number, found = Counter(path.rpartition(".")[0] for path in shorts), []
-        for path in shorts if self.texts else ():
+        for path in shorts:
             parent, _, last = path.rpartition(".")
-            if parent and plain(last) not in _TITLE and number[parent] == 1:
+            if plain(last) not in _TITLE and number[parent] == 1:
                 parent, _, last = parent.rpartition(".")
-            if parent in above and "." in path and plain(last) in _TITLE:
+            if parent in above and plain(last) in _TITLE:
                 found.append((-len(parent), _TITLE.index(plain(last)), path))
         if found:
             *_, path = min(found)
