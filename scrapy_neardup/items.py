@@ -133,7 +133,7 @@ class Record:
         if ALL in config.ignore_fields:
             self.roles.update(dict.fromkeys(self.facts.keys() - self.texts.keys(), "ignored"))
             self.facts.clear()
-        if not self.title:
+        if not self.title and any("." in path for path in self.facts):
             self._find_title()
 
     @classmethod
@@ -267,7 +267,7 @@ class Record:
         It stays a fact unless it is beside a text, as `job.title` is beside `job.description`.
         """
         shorts = {path: text for path, text in self._shorts().items() if "." in path} if self.texts else {}
-        beside = {path.rpartition(".")[0] for path in self.texts if shorts}
+        beside = {path.rpartition(".")[0] for path in self.texts}
         above = {"", *beside, *(parent[: dot.start()] for parent in beside for dot in re.finditer(r"\.", parent))}
         number, found = Counter(path.rpartition(".")[0] for path in shorts), []
         for path in shorts:
@@ -395,8 +395,8 @@ class Record:
 
     def _ignore_beside_text(self) -> None:
         """Leave out numbers of views, ranks, and binary values such as screenshots, if the item has a long text."""
-        ranks = [path for path, (kind, _) in self.facts.items() if kind is Kind.CODE and plain(path) in _RANKS]
-        counts = [*ranks, *(path for path, (kind, _) in self.facts.items() if kind is Kind.COUNT)]
+        codes = [(path, kind) for path, (kind, _) in self.facts.items() if kind in (Kind.COUNT, Kind.CODE)]
+        counts = [path for path, kind in codes if kind is Kind.COUNT or plain(path) in _RANKS]
         ignored = [*counts, *self._binary.intersection(self.facts)]
         if ignored and any(_is_long(text) for texts in self.texts.values() for text in texts):
             for path in ignored:
