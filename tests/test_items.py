@@ -729,7 +729,9 @@ def test_the_own_url_is_found_by_its_value_under_any_name(name: str) -> None:
 
 def test_the_page_and_its_canonical_url_are_no_facts() -> None:
     item = {"url": URL, "body": BODY, "path": "/1", "seen_at": URL, "same_as": "http://a.example/news/1"}
-    assert document_of(item, CRAWL._replace(claimed=("http://a.example/news/1",))).facts == b""
+    fetch = CRAWL._replace(claimed=("http://a.example/news/1",))
+    assert document_of(item, fetch).facts == b""
+    assert document_of(item, fetch._replace(gives_one=False)).facts != b""  # of a list page
 
 
 @pytest.mark.parametrize("name", ["url", "link", "href", "permalink", "detail_url"])
