@@ -225,7 +225,9 @@ def _kind(field: str, written: str) -> Kind:
         return Kind.WORDS
     if by_name is Kind.OTHER or _DECIMAL.search(written) or _CURRENCY.search(written):
         return Kind.OTHER
-    return Kind.FIGURE if _LETTERS.search(written) else Kind.COUNT if by_name is Kind.COUNT else Kind.CODE
+    if _LETTERS.search(written):
+        return Kind.FIGURE
+    return Kind.COUNT if by_name is Kind.COUNT else Kind.CODE
 
 
 @lru_cache(maxsize=4096)

@@ -73,7 +73,7 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
         if before := former(visit):
             document, earlier = (store.document(each.target or 0) for each in (visit, before))
             found = compare(document.sketch, earlier.sketch).resemblance if document and earlier else None
-            fields = sorted(_differing(store, document, earlier, names)) if document and earlier else []
+            fields = sorted({*_differing(store, document, earlier, names)}) if document and earlier else []
             yield Change("changed", visit.url, resemblance=found and round(found, 4), fields=fields)
         elif visit.target in visits.own and store.session.run_at(visit.target or 0) == run.id and not visit.is_copy:
             yield Change("new", visit.url)
@@ -91,7 +91,7 @@ def _differing(store: Store, a: Signature, b: Signature, names: Mapping[int, str
     if a.title != b.title:
         yield "title"
     facts = differing(a.facts, b.facts) - counting(a.facts, b.facts, store.counters.of(a.url, a.facts))
-    yield from (names[fact] for fact in facts if fact in names and names[fact] != "title")
+    yield from (names[fact] for fact in facts if fact in names)
 
 
 def counted(changes: Iterable[Change], kinds: Iterable[str]) -> dict[str, int]:

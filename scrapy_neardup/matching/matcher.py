@@ -175,9 +175,9 @@ Proposed: TypeAlias = tuple[str, Signature]  # the name of a detector, and a doc
 class Matcher:
     """Gets candidates from the store, and applies the rule to them."""
 
-    def __init__(self, store: Store, config: Config, reviews: Reviews, given: Callable[[Signature], bool]) -> None:
+    def __init__(self, store: Store, config: Config, reviews: Reviews, delivered: Callable[[Signature], bool]) -> None:
         self.rule = Rule.from_config(config)
-        self._is_delivered = given
+        self._is_delivered = delivered
         self.reviews = reviews
         self.preference = Preference(config.preferred_hosts)
         self.compared = 0  # the number of compared candidates so far
