@@ -144,7 +144,9 @@ def test_figures_are_sampled_by_value() -> None:
 def test_overlap_of_any_codes(some: list[bytes], shared: int) -> None:
     """The first `shared` codes of all but the second sketch are equal, so they are form."""
     one, other, *others = (each.ljust(512, b"\0") for each in some)
-    assert_equal(overlap, one, other, b"".join(one[:shared] + each[shared:] for each in others))
+    joined = b"".join(one[:shared] + each[shared:] for each in others)
+    assert_equal(overlap, one, other, joined)
+    assert assert_equal(overlap, one, other, joined + other) == overlap(one, other, joined)  # a twin is no form
 
 
 def test_other_threads_run_while_records_are_made() -> None:

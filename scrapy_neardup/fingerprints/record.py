@@ -256,12 +256,15 @@ class Overlap(NamedTuple):
 def overlap(a: bytes, b: bytes, others: bytes = b"") -> Overlap:
     """Compare the `codes` of two sketches. Leave out codes that another sketch has in the same bin.
 
-    `others` has the codes of the other sketches, joined. Raise ValueError unless each sketch has `BINS` codes.
+    `others` has the codes of the other sketches, joined. Those equal to `b` do not count. Raise ValueError unless each
+    sketch has `BINS` codes.
     """
     if native.compiled:
         return Overlap(*native.compiled.overlap(a, b, others))
+    x, y = (np.frombuffer(each, np.uint8) for each in (a, b))
     form = np.frombuffer(others, np.uint8).reshape(-1, BINS)
-    x, y = (codes * (form != codes).all(axis=0) for codes in (np.frombuffer(each, np.uint8) for each in (a, b)))
+    form = form[(form != y).any(axis=1)]
+    x, y = (codes * (form != codes).all(axis=0) for codes in (x, y))
     both = (x > 0) & (y > 0)
     return Overlap(*(int(np.count_nonzero(each)) for each in (x, x | y, both, both & (x == y))))
 

@@ -121,9 +121,9 @@ class Rule:
         """Return whether all figures may differ, because the texts are near copies with few figures."""
         return found.resemblance >= NEAR and found.figures <= FEW_FIGURES * found.tokens
 
-    def may_accept(self, found: Comparison) -> bool:
+    def may_accept(self, a: Sketch, b: Sketch) -> bool:
         """Return whether `accepts` may be True once form is left out; True for texts that are too short to tell."""
-        return found.tokens < self.min_tokens or found.resemblance >= LEAST
+        return min(a.tokens, b.tokens) < self.min_tokens or resemblance(a, b) >= LEAST
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
         """Return the required resemblance, given the number of tokens of the shorter text."""
@@ -421,11 +421,10 @@ class Matcher:
         """Return a page and a candidate of the detector `name` as a pair and a match; None if the rule rejects them."""
         self.compared += 1
         later = page.signature
-        found = compare(later.sketch, earlier.sketch)
         # Most pairs end here, so expensive steps come later, above all the count of copies.
-        if not self.rule.may_accept(found):
+        if not self.rule.may_accept(later.sketch, earlier.sketch):
             return None
-        pair = Pair(page, earlier)
+        pair, found = Pair(page, earlier), compare(later.sketch, earlier.sketch)
         found = found._replace(resemblance=max(found.resemblance, pair.own_resemblance))
         same_text = _same_text(later, earlier)
         same_record = same_text and (self.is_own(later.url, earlier) or self._is_same_record(later, earlier, pair))

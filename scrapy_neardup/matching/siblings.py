@@ -25,7 +25,7 @@ import numpy.typing as npt
 from ..document import Document
 from ..facts import Kind, Names, agree, are_strongly_equal, counting, differing, name_of, names_in
 from ..fingerprints.hashes import minima, places, shingle_hashes
-from ..fingerprints.record import BINS, WIDTH, Codes, Overlap, common_shingles, missing_figures, overlap, resemblance
+from ..fingerprints.record import BINS, WIDTH, Overlap, common_shingles, missing_figures, overlap, resemblance
 from ..signature import Signature
 from ..text.tokens import (
     NAME,
@@ -65,7 +65,7 @@ class JudgedPage:
         self.document = document
         self.signature = signature
         self.others = others
-        self.codes = _codes(signature)
+        self.joined = b"".join(others.values())
         self._bins: dict[tuple[str, int], npt.NDArray[np.intp]] = {}
 
     @cached_property
@@ -123,7 +123,6 @@ class Pair:
         self._page = page
         self._later = page.signature
         self._earlier = earlier
-        self._is_there = page.codes == _codes(earlier)  # for each bin, if the earlier text has the later one's shingle
         self.is_of_one_host = page.signature.home == earlier.home != ""
 
     def why_siblings(
@@ -221,6 +220,12 @@ class Pair:
         all_ = min(self._passages.sum() / words, added)
         if min(self._grown, lost) > PART or (is_doubted and min(all_, lost) > SOME):
             yield "each text has passages that the other lacks"
+
+    @cached_property
+    def _is_there(self) -> npt.NDArray[np.bool_]:
+        """For each bin, whether the earlier text has the later one's shingle."""
+        later, earlier = (np.frombuffer(each.head.codes, np.uint8) for each in (self._later, self._earlier))
+        return np.array(later == earlier)
 
     @cached_property
     def _lacking(self) -> tuple[float, float]:
@@ -412,8 +417,10 @@ class Pair:
     @cached_property
     def _own(self) -> Overlap:
         """The overlap of the own texts of the later and the earlier page."""
-        others = b"".join(compress(self._page.others.values(), self._counts))
-        return overlap(self._later.head.codes, self._earlier.head.codes, others)
+        page, own, text = self._page, _key(self._earlier), self._earlier.head.codes
+        has_changed = page.others.get(own, text) != text
+        others = [codes for place, codes in page.others.items() if place != own] if has_changed else [page.joined]
+        return overlap(self._later.head.codes, text, b"".join(others))
 
     @cached_property
     def _passages(self) -> npt.NDArray[np.intp]:
@@ -483,18 +490,11 @@ class Siblings:
 
     def page(self, document: Document, signature: Signature, proposed: Iterable[Signature]) -> JudgedPage:
         """Return the page of a document, for comparison with its candidates."""
-        name = signature.home
-        others = dict(self._pages(name) if name else {})
-        for each in proposed:
-            if each.url:
-                others.setdefault(_key(each), each.sketch.codes)
+        others = {_key(each): each.sketch.codes for each in proposed if each.url}
+        others |= self._pages(signature.home) if signature.home else {}
         others.pop(_key(signature), None)
         return JudgedPage(document, signature, others)
 
 
 def _key(signature: Signature) -> PageKey:
     return signature.url or "", signature.title
-
-
-def _codes(signature: Signature) -> Codes:
-    return np.frombuffer(signature.head.codes, np.uint8)

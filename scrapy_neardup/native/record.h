@@ -397,14 +397,15 @@ static PyObject *sign(PyObject *Py_UNUSED(module), PyObject *args)
     return made;
 }
 
-/* Copy codes, with 0 for each that another sketch has at its place. */
-static void keep_own(unsigned char *own, PyObject *sketch, PyObject *others)
+/* Copy codes, with 0 for each that another sketch has at its place. Sketches that are equal to `twin` do not count. */
+static void keep_own(unsigned char *own, PyObject *sketch, PyObject *twin, PyObject *others)
 {
-    const char *codes = PyBytes_AsString(sketch), *other = PyBytes_AsString(others);
+    const char *codes = PyBytes_AsString(sketch), *same = PyBytes_AsString(twin), *other = PyBytes_AsString(others);
     memcpy(own, codes, BINS);
     for (Py_ssize_t left = PyBytes_Size(others); left >= BINS; left -= BINS, other += BINS)
-        for (int i = 0; i < BINS; i++)
-            own[i] = other[i] == codes[i] ? 0 : own[i];
+        if (memcmp(other, same, BINS))
+            for (int i = 0; i < BINS; i++)
+                own[i] = other[i] == codes[i] ? 0 : own[i];
 }
 
 /* record.overlap: overlap(a, b, others) */
@@ -417,8 +418,8 @@ static PyObject *overlap(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     if (PyBytes_Size(a) != BINS || PyBytes_Size(b) != BINS || PyBytes_Size(others) % BINS)
         return fail("a sketch has another number of codes"), NULL;
-    keep_own(first, a, others);
-    keep_own(second, b, others);
+    keep_own(first, a, b, others);
+    keep_own(second, b, b, others);
     for (int i = 0; i < BINS; i++) {
         one += first[i] != 0;
         any += (first[i] | second[i]) != 0;

@@ -294,7 +294,7 @@ def _may_repeat(rule: Rule, a: Decoded, b: Decoded) -> bool:
     same = a.head.digest == b.head.digest != 0 or a.head.identity == b.head.identity != 0
     found = compare(a.sketch, b.sketch)
     # Without form, which is not known here, the texts may resemble each other more.
-    return same or (rule.may_accept(found) and rule.accepts(found._replace(resemblance=1.0)))
+    return same or (rule.may_accept(a.sketch, b.sketch) and rule.accepts(found._replace(resemblance=1.0)))
 
 
 def _as_long(value: int | None) -> int | None:

@@ -295,6 +295,7 @@ _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _CHARACTER = f"[{_UNSPACED}\u3400-\u9fff]"
 
 
+@lru_cache(maxsize=1024)
 def title_words(title: str) -> Words:
     """Return the words of a title in lower case. Each run of signs, and each character of a script without spaces
     between words, is a word.
