@@ -320,8 +320,8 @@ class Record:
             return False
         last = path.rpartition(".")[2]
         of_crawl = not path or is_ignored(path, OF_THE_CRAWL) or is_ignored(last, OF_THE_CRAWL)  # "": row numbers
-        is_long = isinstance(value, str) and _is_long(value)
-        return is_ignored(path, self._config.ignore_fields) or (of_crawl and not is_long)
+        is_short = of_crawl and not (isinstance(value, str) and _is_long(value))
+        return is_short or is_ignored(path, self._config.ignore_fields)
 
     def _read_string(self, path: str, text: str, facts: dict[str, Fact]) -> None:
         fields = self._config.fields
