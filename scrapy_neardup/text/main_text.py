@@ -196,7 +196,8 @@ class _Page:
 
     def __init__(self, root: etree._Element) -> None:
         self._root = root
-        self._holders = _holders(root)
+        self._title = next(map(text_of, root.iter("title")), "")
+        self._holders = _holders(root, self._title)
         self._given_up: set[_Reason] = set()
         self._read(self._given_up)
 
@@ -235,9 +236,8 @@ class _Page:
         Otherwise the page may be about the text between, and all pages of the site may have the lines. The first line,
         or the line above, is a heading too if <title> repeats it, since the <h1> may be the name of the site.
         """
-        title = next(map(text_of, self._root.iter("title")), "")
         begin = self.lines.texts[max(0, chosen[0] - 1) : chosen[0] + 1]
-        has_title = any(len(text) >= _REPEATED.start and text in title for text in begin)
+        has_title = any(len(text) >= _REPEATED.start and text in self._title for text in begin)
         if has_title or not (headings := self.lines.headings):
             return True
         above = [heading for heading in headings if heading <= chosen[-1]]
@@ -428,12 +428,11 @@ class _Lines:
         self._line_links = self._links
 
 
-def _holders(root: etree._Element) -> set[etree._Element]:
+def _holders(root: etree._Element, title: str) -> set[etree._Element]:
     """Return the elements around what the page marks as its main part, and around its heading.
 
-    That is the first <h1> that is a part of <title>, and at least half of it.
+    That is the first <h1> that is a part of `title`, and at least half of it.
     """
-    title = next(map(text_of, root.iter("title")), "")
     headings = islice(outermost(root, "h1"), 8)  # more are no headings of the page
     repeated = (each for each in headings if title and 2 * len(text := text_of(each)) >= len(title) and text in title)
     found = chain(islice(root.iter("main"), 1), islice(_MAIN_ROLES(root), 1), islice(repeated, 1))
