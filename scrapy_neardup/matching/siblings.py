@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import compress, filterfalse
+from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
@@ -274,9 +274,8 @@ class Pair:
         if not (self.is_of_one_host or self.differ_in_subject):  # only the names of their sites differ
             return False
         ours, theirs = page.subject, subject(theirs, page.host_titles | {page.title})
-        if with_figures:
-            return ours != theirs
-        return [*filterfalse(str.isdigit, ours)] != [*filterfalse(str.isdigit, theirs)]
+        counts = bool if with_figures else lambda word: not word.replace(",", "").replace(".", "").isdigit()
+        return [*filter(counts, ours)] != [*filter(counts, theirs)]
 
     @property
     def _differ_in_name(self) -> bool:
