@@ -89,7 +89,8 @@ _MOMENT = re.compile(
 _YEAR_LAST = re.compile(r"(\d\d?)[/.-](\d\d?)[/.-](\d{4})(?=[ T,])")
 _HALF = re.compile(r"\s*[ap]\.?m\.?$", re.I)  # of a day
 _ISO = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:)")  # JSON feeds of Scrapy write a datetime with T, CSV with a blank
-_LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|\?[^#]*|#(?![/!]).*", re.I | re.S)  # a fragment for a page stays
+# The scheme, the session, the query, and a fragment that names no page.
+_LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|;jsessionid=[^?#]*|\?[^#]*|#(?![/!]).*", re.I | re.S)
 _WORD_OF_SCHEMA = re.compile(r"https?://schema\.org/\w+$")
 # In a query, what names a page: an id, a number, a date, or the name of a file or video.
 _PAGE_ID = re.compile(

@@ -460,6 +460,7 @@ def test_other_facts_are_not_strong(name: str) -> None:
         ("http://a.example/map?session=1", "https://a.example/map?session=2", True),
         ("http://a.example/map#top", "http://a.example/map#end", True),
         ("http://a.example/get?sid=1&t=7", "http://a.example/get?sid=2&t=8", True),
+        ("http://a.example/get;JSESSIONID=1?id=7", "http://a.example/get?id=7", True),
         ("http://a.example/get?id=1", "http://a.example/get?id=2", False),
         ("http://a.example/get?id=612345678901", "http://a.example/get?id=612345678902", False),
         ("http://a.example/get?event=1", "http://a.example/get?event=2", False),
