@@ -21,10 +21,10 @@ class Signature(Decoded):
     record: bytes  # see `fingerprints/record.py`
     first_seen: float  # seconds since the epoch
     title: str = ""  # at most `TITLE` characters
-    label: str = ""  # words that name the item among others of its page; "" if it is alone there
+    label: str = ""  # words that name the item among others of its page; "" if the page gave no other
     id: int = 0  # the key of the row (see `store/records.py`); 0 until a store holds the document
-    count: Callable[[int], int] | None = None  # the number of copies of a document, by its id; set by the store
-    sample: bool = False  # true if the document is in the store's sample of its host; set by the store
+    count: Callable[[int], int] | None = None  # gives the number of copies of the document with an id; set by the store
+    sample: bool = False  # true if it is one of the sampled pages of its host; set by the store
 
     @cached_property
     def home(self) -> str:
@@ -60,21 +60,21 @@ class Evidence(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Visit:
-    """The outcome of the last fetch of a URL, or a note under another name (see `store/visits.py`)."""
+    """What a URL last returned, or a note on a document that is found by a name (see `store/visits.py`)."""
 
     url: str  # as it was requested; "" for a visit with a name
     signature: Signature | None  # None if the URL returned several documents, or content that is not held
     is_copy: bool  # true if the URL repeats a document that another URL returned
     seen: float  # seconds since the epoch
     size: int = 0  # bytes of the response; 0 if unknown
-    evidence: Evidence | None = None  # of a copy; then no item of the URL was new, even if `is_copy` is false
-    firm: bool = True  # false if the URL may return other content at the next fetch; then it is never skipped
-    name: str = ""  # by which it is found, if not by a URL; it begins with a kind such as `item`
+    evidence: Evidence | None = None  # of a copy; also if the URL took its original's place, and `is_copy` is false
+    firm: bool = True  # false if the URL may return other content next time (`Document.loose`): it is never skipped
+    name: str = ""  # of a visit that is not found by its URL; it begins with a kind such as `item`
     target: int | None = None  # the id of the document; set by the store
-    at: int = 0  # an id made of the code and a number of the run that first saw this state; set by the store
-    before: Visit | None = None  # the state before the run in `at`, with `target` alone; set by the store
+    at: int = 0  # the id of this state: the code of the run that first saw it, and a number; set by the store
+    before: Visit | None = None  # what the URL returned before that run, without `signature`; set by the store
 
     @property
     def shown(self) -> str:
-        """The URL; for one of several items of a page, the URL and the label; "" for any other visit with a name."""
+        """The URL of the visit; for the name of an item of a page, its URL and label; "" for any other name."""
         return self.url or self.name.partition(": ")[2]

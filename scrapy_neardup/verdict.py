@@ -8,8 +8,8 @@ from typing import Any
 from .fingerprints.hashes import same_layout
 from .signature import Evidence, Signature
 
-SAME_CONTENT = 0.95  # resemblance: a corrected misprint or another date is still the same content
-OTHER_LAYOUT = ("content", "partial")  # the kinds of copies whose layout is known to be another; see `page_kind`
+SAME_CONTENT = 0.95  # the minimum resemblance of the same content, of which a misprint or a date may differ
+OTHER_LAYOUT = ("content", "partial")  # the kinds of copies that have another layout than the original; see `page_kind`
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,11 @@ class Verdict:
 
     status: str
     """`unique`, `duplicate` or `revisit`. A revisit is a document that its own URL returned before. In a crawl with
-    NEARDUP_REVISIT = "keep", a held document that is returned for the first time in the run is a revisit too."""
+    NEARDUP_REVISIT = "keep", it is instead a document of an earlier run that this run gets for the first time."""
     duplicate_of: str | None = None
-    """The URL of the original or, if it has none of its own, of its page; None if there is neither."""
+    """The URL of the original; without one, the URL of the page that gave the original; None without either."""
     original: str = ""
-    """Words that name the original among other items of its page; "" if it is alone there."""
+    """Words that name the original among other items of its page; "" if the page gave no other."""
     detector: str | None = None
     """The first detector that proposed the original."""
     hamming: int | None = None
@@ -34,7 +34,7 @@ class Verdict:
     copies: int = 0
     """The number of other URLs with the content of the original."""
     changed: bool = False
-    """True if the URL last returned another document, which is still held."""
+    """True if the document's own URL last returned another document, which is still held."""
 
     def sentence(self, url: str | None, label: str = "") -> str:
         """Return the verdict on the document with this URL and label as a sentence."""
