@@ -23,7 +23,7 @@ from .settings import Config, ConfigError, detector_name
 
 
 def checked(name: str, fingerprints: Iterable[SupportsIndex]) -> tuple[int, ...]:
-    """Return the fingerprints of a detector as plain integers. Raise ValueError unless all have 64 bits, unsigned."""
+    """Return a detector's fingerprints as plain integers. Raise ValueError unless all are unsigned 64-bit integers."""
     try:
         return tuple(array("Q", map(index, fingerprints)))
     except (TypeError, OverflowError):
@@ -48,7 +48,7 @@ class Detector(Protocol):
         """Return the fingerprints of a document as unsigned 64-bit integers; () to abstain."""
 
     def index(self) -> Equal | Near | Index[Any]:
-        """Return `Equal` to find equal fingerprints by the store's index, or a new, empty index of the detector."""
+        """Return `Equal` to have the store's index find equal fingerprints; else a new, empty index of your own."""
 
 
 class _Standard:
@@ -66,8 +66,8 @@ class _Standard:
 class Exact(_Standard):
     """Proposes documents with equal normalized text: the same tokens in the same order.
 
-    The text gives a fingerprint. Host, facts and text together give another, if there are facts and a host. It finds a
-    record among any number of records with the same text.
+    One fingerprint is of the text. If there are facts and a host, a second one is of host, facts and text together. It
+    finds a record among any number of records with the same text, such as ads.
     """
 
     name = record.EXACT
@@ -86,7 +86,7 @@ class IMatch(_Standard):
     def __init__(self, lexicon: Lexicon | str | PathLike[str] | None = None, randomized: int = 0) -> None:
         """`lexicon` is a lexicon or its path; None for the built-in one.
 
-        `randomized` is the number of randomized lexicons to use besides it, from 0 to 64.
+        `randomized`, from 0 to 64, is the number of randomized lexicons that are used too.
         """
         _check_whole("randomized", randomized, 64)
         if not isinstance(lexicon, Lexicon):
@@ -145,7 +145,7 @@ class Signer:
         return record.make([document.source for document in documents], self._wanted)
 
     def finish(self, documents: Iterable[Document], records: list[bytes]) -> list[bytes]:
-        """Return `records` with the fingerprints of all other detectors added. Raise what such a detector raises."""
+        """Return `records` with the fingerprints of all other detectors added. Raise what these detectors raise."""
         if not self._others:
             return records
         return [record.extended(made, self._made(each)) for each, made in zip(documents, records, strict=True)]
@@ -168,8 +168,7 @@ _BUILTIN: dict[str, type[Detector] | str] = {
 
 
 def build_detectors(config: Config) -> list[Detector]:
-    """Return the detectors in NEARDUP_DETECTORS, in order. Raise ConfigError if one can't be built, or two have one
-    name."""
+    """Return the detectors in NEARDUP_DETECTORS, in order. Raise ConfigError for a bad one, or for two of one name."""
     detectors = [_build(part) for part in config.detectors]
     names = [detector.name for detector in detectors]
     if len(set(names)) < len(names):

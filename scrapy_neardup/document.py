@@ -47,8 +47,8 @@ class Document:
     aliases: tuple[str, ...] = ()
     """Further URLs of the same fetch, such as URLs that redirected to `url`."""
     loose: frozenset[str] = frozenset()
-    """The URLs that may return other content at the next fetch: temporary redirects, error pages, and the item's own
-    URL if another URL was fetched. They are never skipped because this document is held."""
+    """The URLs that may return other content at the next fetch, so that they are never skipped: temporary redirects,
+    error pages, and the item's own URL if another URL was fetched."""
     size: int = 0
     """Bytes of the response; 0 if unknown."""
     layout: int = 0
@@ -58,19 +58,19 @@ class Document:
     facts: bytes = b""
     """The packed facts of the item (`facts.pack`); b"" without any."""
     thin: bool = False
-    """True if the text may not be what its page is about: a small part of it, hidden, from data, or mostly links."""
+    """True if the text may not be what the page is about: a small part of the page, hidden, from data, mostly links."""
     scripted: bool = False
     """True if the page has hardly any text, but scripts that may make some."""
     fact_names: tuple[str, ...] = ()
     """The names of the facts, for messages."""
     has_own_url: bool = True
-    """False if `url` is that of a page that may give other items too, and the item does not name it as its own."""
+    """False if the page at `url` may give other items too, and no field of this item has the URL."""
     is_one_of_several: bool = False
-    """True if `url` is that of a page that may give other items too, whether or not the item names it as its own."""
+    """True if the page at `url` may give other items too, even if a field of this item has the URL."""
     page: str = ""
     """The URL of the page that gave the item and may give others; "" if the page gave only this one."""
     label: str = ""
-    """Words that name the item among others of its page; "" if it is alone there."""
+    """Words that name the item among others of its page; "" if the page gave no other."""
     ready: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Fingerprints of heavy detectors that were computed before the claim, by the name of the detector."""
 
@@ -87,8 +87,8 @@ class Document:
     ) -> Document:
         """Return the document of a plain text or an HTML page. Of HTML, the main text, title and layout are used.
 
-        `extractor` finds the main text; see NEARDUP_EXTRACTOR. Give `tree` if the page was parsed before, `page` if it
-        was also read.
+        `extractor` finds the main text; see NEARDUP_EXTRACTOR. To save time, give `tree` if the page was parsed before,
+        and `page` if its text was extracted before.
         """
         known = tree if tree and value == tree.html else None
         if page is None:
@@ -105,7 +105,7 @@ class Document:
 
     @property
     def home(self) -> bytes:
-        """The host, which is part of the identity of a record; b"" without facts or a host."""
+        """The host, for the key of host, facts and text together (`Head.identity`); b"" without facts or a host."""
         return home(self.url).encode(errors="surrogatepass") if self.facts and self.url else b""
 
     @cached_property
@@ -115,7 +115,7 @@ class Document:
 
     @cached_property
     def values(self) -> npt.NDArray[np.intp]:
-        """The positions, ascending, of the tokens that belong to a value behind a label, or to a date."""
+        """The positions, ascending, of the tokens of dates, and of values such as "green" in "Colour: green"."""
         words = self.tokens
         found = {*_labelled(self.text), *_dated(words)}
         return np.array(sorted(found.intersection(range(len(words)))), np.intp)
