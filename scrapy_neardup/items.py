@@ -1,7 +1,7 @@
 """Make documents from items, without I/O: find the role of each field by its value.
 
-The roles are: own URL, title, text, *fact* (a short value that says what the record is), link (a fact; little of its
-query counts), and ignored. A value of `ENOUGH` words or more is a text, because a shorter one could never be a
+The roles are: own URL, title, text, *fact* (a short value that says what the record is), link (a fact, without most of
+its query), and ignored. A value of `ENOUGH` words or more is a text, because a shorter one could never be a
 near-duplicate. The names of fields matter only where values do not tell enough: for the title, for short texts, and for
 the numbers that are the same on all sites, such as an ISBN.
 
@@ -35,7 +35,7 @@ from .text.main_text import squeeze
 from .text.tokens import folded, has_words
 from .text.urls import canonical_url, home
 
-# Fields that say something of the crawl, and nothing of the record.
+# Names of fields that say something of the crawl, and nothing of the record.
 OF_THE_CRAWL = (
     *("spider", "referer", "scraped*", "scrape_*", "scrape[DT]*", "crawled*", "crawl_*", "crawl[DT]*", "抓取*"),
     *(f"{moment}_{done}" for moment in ("date", "last", "time") for done in ("scraped", "crawled")),
@@ -46,9 +46,9 @@ OF_THE_DOWNLOAD = ("path", "status")
 DOWNLOADED = ("downloaded", "uptodate", "cached")
 ALL = "*"  # in NEARDUP_IGNORE_FIELDS: all facts
 ENOUGH = 20  # the minimum words of a text
-SHORT = 50  # the minimum characters of a short text without a usual name, in an item without texts
-WHOLE = 500  # characters of other texts, from which on an item's whole page is left out
-WORDY = 100  # words of an HTML text, from which on its pictures, videos and files do not count
+SHORT = 50  # if an item has no text, a string of so many characters may be it, whatever the name of the field
+WHOLE = 500  # if an item has texts of so many characters in all, a field with its whole page is left out
+WORDY = 100  # an HTML text of so many words says enough, so its pictures, videos and files do not count
 LISTED = 4  # words that the strings of a list have on average if they are paragraphs, and not tags
 LEAST = 2  # the minimum facts, the title included, of a record without text
 DEEP = 14  # the depth from which nested values are ignored
@@ -68,11 +68,11 @@ _TITLE = (
 )
 _RANKS = ("position", "rank", "hits")
 _URL = ("url", "link", "href", "permalink", "uri", "pageurl", "itemurl", "detailurl", "producturl")
-_AS_OBJECT: Any = object.__str__  # writes where in memory a value lies
+_AS_OBJECT: Any = object.__str__  # gives no value, only its place in memory
 _BINARY_BYTE = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-# The beginning of what is no page's URL.
+# The beginnings of links that lead to no page.
 _NO_PAGE = re.compile(r"(?:javascript|mailto|tel|sms|skype|whatsapp|magnet|about|data):|https?:(?:///|/*$)", re.I)
-# What an HTML text shows or offers beside its words: pictures, videos, and links, of which only those to files count.
+# Pictures, videos and links in an HTML text. Of the links, only those to files count.
 _MEDIA = re.compile(
     r"""<(img|iframe|video|audio|source|embed|a)\b[^<>]*?\s(?:src|href)\s*=\s*("[^"]+"|'[^']+'|[^"'\s>]+)""", re.I
 )
@@ -81,15 +81,15 @@ _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data)
 
 
 class Fetch(NamedTuple):
-    """The response that items come from, as far as it matters to them; empty for a row of a feed."""
+    """What is known of the response that gave an item; empty for a row of a feed."""
 
     urls: tuple[str, ...] = ()
-    """The URL that answered, then the URLs that redirected to it, last redirect first. Empty if these URLs alone do not
-    describe the request."""
+    """The URL that answered, then the URLs that redirected to it, last redirect first. Empty if URLs alone do not
+    describe the request, such as a POST."""
     loose: frozenset[str] = frozenset()  # the URLs that may return other content at the next fetch
     tree: Tree | None = None  # the parsed response, if it is HTML
     claimed: tuple[str, ...] = ()  # the canonical URLs that the response names
-    place: str = ""  # the URL that answered, whatever the request was
+    place: str = ""  # the URL that answered, also to a POST
     base: str = ""  # what relative links of the response start from
     gives_one: bool = False  # true if the response gave exactly one item
     clock: Clock = Clock()  # the start of the run and the present
@@ -97,9 +97,9 @@ class Fetch(NamedTuple):
     encoding: str | None = None  # the encoding of the response; None if it is not text
 
     def decoded(self, data: bytes) -> str:
-        """Decode bytes of an item. The body has the encoding of the response; that of other bytes is detected."""
+        """Decode bytes of an item. If they are the body, use the encoding of the response; else detect an encoding."""
         encoding = self.encoding if data == self.body else None
-        if encoding is None and not data.isascii():  # ASCII may be ISO-2022-JP, which its page declares
+        if encoding is None and not data.isascii():  # bytes in ASCII may be ISO-2022-JP, which their page declares
             with suppress(UnicodeDecodeError):
                 data.decode()
                 encoding = "utf-8"
@@ -120,9 +120,9 @@ class Record:
         self._fetch = fetch or Fetch()
         self._is_row = fetch is None
         self._binary: set[str] = set()  # the fields with binary values
-        self._phrases: dict[str, Fact] = {}  # the facts of lists of phrases, which are also texts
+        self._phrases: dict[str, Fact] = {}  # the facts of lists of phrases; the lists are also texts
         self._values: dict[str, Any] = {}
-        """The values of facts by name of field, for the label. A string among them may become the title or a text."""
+        """The values of facts, by name of field. They make the label, and a string may become the title or a text."""
         top = {str(name): value for name, value in fields if name != TAG_FIELD}
         self._take_url(top)
         self._take_title(top)
@@ -202,7 +202,7 @@ class Record:
         return squeeze(facts or self.title or next(iter(texts), ""))[:LABEL].strip() or "an item"
 
     def _urls(self, *, is_elsewhere: bool) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
-        """Return the document's URL, aliases and loose URLs. `is_elsewhere`: the own URL is not the fetched page's."""
+        """Return the URL, aliases and loose URLs. `is_elsewhere`: no fetched page has the item's own URL."""
         own, fetch = self.url, self._fetch
         if not own:
             urls = fetch.urls or ((fetch.place,) if fetch.place else ())
@@ -214,7 +214,7 @@ class Record:
     # The own URL and the title
 
     def _take_url(self, top: dict[str, Any]) -> None:
-        """Find the field with the item's own URL in `top`, keep its value in `url`, and remove it from `top`."""
+        """Find the item's own URL among the fields `top`, keep it in `url`, and remove its field from `top`."""
         if name := self._url_field(top):
             self.url = self._joined(_only_string(top.pop(name)))
             self.roles.setdefault(name, "own URL")
@@ -246,7 +246,7 @@ class Record:
         return link
 
     def _take_title(self, top: dict[str, Any]) -> None:
-        """Find the title in `top`, and remove its field, unless that is `name` or in NEARDUP_FIELDS."""
+        """Find the title in `top`. Remove its field, unless the field is `name` (also a fact) or in NEARDUP_FIELDS."""
         for name in _title_fields(tuple(top), self._config.title_field):
             title = next(_strings(top[name], self._fetch), "")
             if title and not _is_link(title):
@@ -262,9 +262,9 @@ class Record:
         return {path: value for path, value in self._values.items() if path in self.facts and isinstance(value, str)}
 
     def _find_title(self) -> None:
-        """Find the title among nested values: the nearest one beside or above a text, `job.title` or `title.rendered`.
+        """Find the title among nested values: beside a text, as `job.title` beside `job.description`, or above it.
 
-        It stays a fact unless it is beside a text, as `job.title` is beside `job.description`.
+        The nearest one counts. If it is beside a text, it is no longer a fact.
         """
         shorts = {path: text for path, text in self._shorts().items() if "." in path} if self.texts else {}
         beside = {path.rpartition(".")[0] for path in self.texts}
@@ -328,7 +328,7 @@ class Record:
         if fields and path in fields:
             self._add_text(path, [text])
         elif _is_link(text):
-            # The page says nothing of the item, nor does the page that it names as the original of all its versions.
+            # A link to the page of the item says nothing of it, nor does the canonical URL that the page names.
             claimed = self._fetch.claimed if self._fetch.gives_one else ()
             if self._joined(text) not in (self.url, self._fetch.place, *claimed):
                 facts[path] = link_fact(text)
@@ -351,7 +351,7 @@ class Record:
         self.roles.setdefault(path, "fact")
 
     def _read_list(self, path: str, values: list[Any], facts: dict[str, Fact], depth: int) -> None:
-        """Add a list: as its only value, as a text if the values are paragraphs, or else as one fact."""
+        """Add a list: a single value as if it were alone, paragraphs as a text, and all other values as one fact."""
         if len(values) == 1 or path in (self._config.fields or ()):
             for value in values:
                 self._read(path, value, facts, depth + 1)
@@ -363,7 +363,7 @@ class Record:
             facts[path] = list_fact(elements)
             if path in self._values and all(isinstance(value, (str, bytes)) for value in values):
                 self._values[path] = "\n".join(_strings(values, self._fetch))
-            elif isinstance(self._values.get(path), str):  # no text, since another value says more
+            elif isinstance(self._values.get(path), str):  # a list becomes no text: another value says more
                 self._values[path] = [self._values[path]]
 
     def _element(self, path: str, value: Any, depth: int) -> Fact | None:
@@ -375,14 +375,14 @@ class Record:
     # The choice of texts
 
     def _choose_texts(self) -> None:
-        """Keep only the texts of NEARDUP_FIELDS. Or else, drop whole pages beside enough text, or take a short text."""
+        """Keep the texts in NEARDUP_FIELDS. If that is unset, find a missing text; drop pages beside enough text."""
         if self._config.fields is not None:
             self.texts = {name: self.texts[name] for name in self._config.fields if name in self.texts}
             return
         if not self.texts and (path := self._short_text()):
             del self.facts[path], self.roles[path]
             self._add_text(path, [self._values[path]])
-            if self.facts:  # of a record, signs count too: "C#" is not "C"
+            if self.facts:  # in a fact, signs count too: "C#" is not "C"
                 _, said = string_fact(path, folded(self._values[path]).strip(" ."), Clock())
                 self.facts[path] = Kind.WORDS, said
         pages = [path for path, texts in self.texts.items() if all(map(is_whole_page, texts))]
@@ -390,11 +390,11 @@ class Record:
         for path in pages if others >= WHOLE else ():
             del self.texts[path]
             self.roles[path] = "ignored"
-        if self.texts.keys() > self._phrases.keys():  # each phrase counts beside a text, such as the steps of a recipe
+        if self.texts.keys() > self._phrases.keys():  # phrases beside a text are facts too: the steps of a recipe
             self.facts |= self._phrases
 
     def _ignore_beside_text(self) -> None:
-        """Leave out numbers of views, ranks, and binary values such as screenshots, if the item has a long text."""
+        """If the item has a long text, leave out numbers of views, ranks, and binary values such as screenshots."""
         codes = [(path, kind) for path, (kind, _) in self.facts.items() if kind in (Kind.COUNT, Kind.CODE)]
         counts = [path for path, kind in codes if kind is Kind.COUNT or plain(path) in _RANKS]
         ignored = [*counts, *self._binary.intersection(self.facts)]
@@ -404,7 +404,7 @@ class Record:
                 self.roles[path] = "ignored"
 
     def _short_text(self) -> str | None:
-        """Return the field with a short text, by its name or else by its value; None if there is none."""
+        """Return the field with a short text, by its name, else by a value like a sentence; None without either."""
         shorts = self._shorts()
         named = [path for path in shorts if _SHORT_TEXT.fullmatch(plain(path.rpartition(".")[2]))]
         said = [path for path, text in shorts.items() if _is_sentence(text) or (len(text) >= SHORT and " " in text)]
@@ -456,7 +456,7 @@ def _is_long(text: str) -> bool:
 
 
 def _media(html: str) -> list[Fact]:
-    """Return the facts of what a short HTML text shows or offers beside its words; [] for a long text."""
+    """Return the facts of the pictures, videos and files of a short HTML text; [] for a text of `WORDY` words."""
     links = [link.strip("\"'") for tag, link in _MEDIA.findall(html) if tag not in "aA" or _FILE.search(link)]
     is_long = bool(links) and has_words(replace_tags(html, " "), WORDY)
     return [] if is_long else [link_fact(replace_entities(link)) for link in links]
@@ -473,7 +473,7 @@ def _is_sentence(text: str) -> bool:
 def _is_binary(data: bytes) -> bool:
     """Return whether bytes are something other than text, such as a PDF or an image.
 
-    The rules are those of the MIME Sniffing Standard, sections 5 and 7.1, but a page may have stray control characters.
+    The rules are those of the MIME Sniffing Standard, sections 5 and 7.1, except that HTML may have control characters.
     """
     if data.startswith((BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)) or data.lstrip()[:1] == b"<":
         return False
@@ -481,7 +481,7 @@ def _is_binary(data: bytes) -> bool:
 
 
 def _only_string(value: Any) -> str:
-    """Return a string, alone or in a list, without white space around it; "" for a long string or any other value."""
+    """Return a string, or the only one of a list, stripped; "" for a long string or any other value."""
     if isinstance(value, (list, tuple)) and len(value) == 1:
         value = value[0]
     return value.strip() if isinstance(value, str) and len(value) < LONGEST else ""
