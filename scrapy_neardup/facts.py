@@ -5,8 +5,8 @@ zeros at the end do not change a fact. The facts of a record are stored as bytes
 `SIZE` bytes: a hash of the field's name with the kind of the fact, and a hash of the value. So equal facts are equal
 bytes.
 
-A counter is a fact such as the views of a page. At most visits, it changes while the text and the other facts of the
-record stay the same. So it says nothing of the record. A price, a date or a word is never a counter.
+A counter is a fact such as the views of a page. From most visits to the next, it changes while the text and the other
+facts stay the same. So it says nothing of the record. A price, a date or a word is never a counter.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from .text.urls import host
 
 SIZE = 5  # bytes of a fact: 2 for the name and the kind, 3 for the value
 MOST = 40  # facts that are packed one by one; the others are packed as one
-NEAR = 60.0  # seconds: a time from so long before the run until now is the time of the crawl
+NEAR = 60.0  # seconds before the run: a time between then and now is the time of the crawl
 AHEAD = 60.0  # seconds by which the clock of a site may be ahead
 LONG_NUMBER = 10_000  # bits
 SHORTEST, LONGEST = 10, 50  # characters of a time
 FAR = 1e13  # numbers from here on are no times, in seconds or milliseconds since the epoch
-_BITS, _KIND = 3, 7  # the bits of the kind, beside the name
+_BITS, _KIND = 3, 7  # the last bits of a name with its kind are the kind
 _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:10|13)?|doi|productid")
-# Prices and quantities, which are no counters: parts of the names of their fields; whole names of their fields, or of
-# those that they stand in; and currencies in their values.
+# Prices and quantities, which are no counters, are known by a part of the field's name (`_MONEY`), by a whole name in
+# its path, such as `price.value` (`_MONEY_OF`), or by a currency in the value (`_CURRENCY`).
 _MONEY = re.compile(
     "stock|quantity|qty|availab|inventory|onhand|(?:item|unit|seat|ticket|room|place)s?(?:left|remaining)$"
     "|price|cost|amount|salary|(?:fee|rate)s?$|(?:^|ly|net|base)(?:rent|pay|wage)$"
@@ -75,7 +75,7 @@ _DATE = re.compile(
 _DECIMAL = re.compile(r"\d[.,]\d|^\d+(?::\d+)+$|^\d+ ?%$")  # also a time, a score, a share
 _FIGURE = re.compile(r"\d")
 _FILLER = re.compile(r"[\s!-/:-@\[-`{-~–—…·•]*")  # "-" and the like in place of a number
-# The beginning of a strong fact; others, such as "n/a" and "0", only fill a field.
+# What a strong fact has. Other values, such as "n/a" and "0", only fill a field.
 _NUMBER = re.compile(r"(?s)(?=.*\d).*(?:[1-9]|[^\W\d_])")
 _SEPARATORS = re.compile(r"[^\w+.]+|\.(?!\d)")  # in a strong fact
 _BETWEEN = re.compile(r"(?<=\d)[^\w+.]+(?=\d)")  # the same between figures
@@ -89,7 +89,7 @@ _MOMENT = re.compile(
 _YEAR_LAST = re.compile(r"(\d\d?)[/.-](\d\d?)[/.-](\d{4})(?=[ T,])")
 _HALF = re.compile(r"\s*[ap]\.?m\.?$", re.I)  # of a day
 _ISO = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:)")  # JSON feeds of Scrapy write a datetime with T, CSV with a blank
-# The scheme, the session, the query, and a fragment that names no page.
+# The scheme, the session, the query, and a fragment, unless it names a page, as in `#/a`.
 _LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|;jsessionid=[^?#]*|\?[^#]*|#(?![/!]).*", re.I | re.S)
 _WORD_OF_SCHEMA = re.compile(r"https?://schema\.org/\w+$")
 # In a query, what names a page: an id, a number, a date, or the name of a file or video.
@@ -106,7 +106,7 @@ class Kind(IntEnum):
     """The kind of a fact. Between records of one site, facts of all kinds count."""
 
     CODE = 0
-    """A whole number or a code. If it changes at each visit, it is a counter."""
+    """A whole number or a code. It may be a counter."""
     WORDS = 1
     """Words or a date. Such facts are the same on all sites, so they tell records of other sites apart too."""
     OTHER = 2
@@ -114,15 +114,15 @@ class Kind(IntEnum):
     STRONG = 3
     """A number that is the same on all sites, such as an ISBN."""
     FIGURE = 4
-    """A number with words, such as "12 Mill Street" or "3 days ago". It may be a counter, or tell records apart."""
+    """A number with words. It may tell records apart, as "12 Mill Street", or be a counter, as "3 days ago"."""
     LINK = 5
-    """A link with little of its query. If it changes at each visit, it is a counter."""
+    """A link without most of its query. It may be a counter."""
     COUNT = 6
     """A whole number that counts views. Between visits to one URL, it is always a counter."""
 
 
-COUNTING = (Kind.CODE, Kind.FIGURE, Kind.LINK, Kind.COUNT)
-TELLING = ((Kind.WORDS, Kind.FIGURE), (Kind.CODE, Kind.OTHER))
+COUNTING = (Kind.CODE, Kind.FIGURE, Kind.LINK, Kind.COUNT)  # the kinds of counters
+TELLING = ((Kind.WORDS, Kind.FIGURE), (Kind.CODE, Kind.OTHER))  # see `telling`
 Names: TypeAlias = Collection[int]  # hashes of the names of fields, as `name_of` returns them
 Fact: TypeAlias = tuple[Kind, int]  # the kind of a fact, and the 64-bit hash of its value
 
@@ -134,7 +134,7 @@ class Clock(NamedTuple):
     now: float = 0.0
 
     def shows(self, moment: datetime | float) -> bool:
-        """Return whether a time is in the run, give or take a minute. Without a zone, it is read as local and UTC."""
+        """Return whether a time is in the run, give or take a minute. One without a zone may be local or UTC."""
         return bool(self.now) and any(self.since - NEAR <= each <= self.now + AHEAD for each in _seconds(moment))
 
 
@@ -178,9 +178,9 @@ def string_fact(field: str, text: str, clock: Clock) -> Fact:
 
 
 def link_fact(link: str) -> Fact:
-    """Return the fact of a link. Its scheme does not count; of its query and fragment, only what names a page does.
+    """Return the fact of a link. Leave out its scheme, and what names no page in its query and fragment.
 
-    A word of schema.org, such as `https://schema.org/InStock`, is a word.
+    A term of schema.org, such as `https://schema.org/InStock`, counts as a word.
     """
     kind = Kind.WORDS if _WORD_OF_SCHEMA.match(link) else Kind.LINK
     return kind, hash_text("&".join([_LINK_END.sub("", link), *sorted(_PAGE_ID.findall(link.lower()))]))
@@ -242,14 +242,14 @@ def _kind_by_name(field: str) -> Kind | None:
 
 
 def _moments(text: str) -> Iterator[datetime | float]:
-    """Yield the times that a text may mean, if it has a date and a time of day: 05/06/2024 is in May or June."""
-    if len(text) < SHORTEST or not (text[0].isdigit() or ":" in text):  # as most texts, in a tenth of the time
+    """Yield the times that a text may mean, if it has a date and a time of day: 05/06/2024 1:00 pm has two."""
+    if len(text) < SHORTEST or not (text[0].isdigit() or ":" in text):  # most texts end here, in a tenth of the time
         return
     if re.fullmatch(r"\d{10}(?:\d{3}|\.\d+)?", text):
         yield float(text)
     clock = _HALF.sub("", text)
     half = text[len(clock) :].lower()
-    # With seconds, it is hardly the date of an event, so it may also have the month first.
+    # A time with seconds is hardly that of an event, but of the crawl. So it is also read with the month first.
     orders = (r"\3-\2-\1", r"\3-\1-\2") if half or clock.count(":") > 1 else (r"\3-\2-\1",)
     for written in {_YEAR_LAST.sub(order, clock) for order in orders}:
         with suppress(ValueError, TypeError, IndexError, OverflowError):
@@ -265,7 +265,7 @@ def _moments(text: str) -> Iterator[datetime | float]:
 
 
 def _seconds(moment: datetime | float) -> Iterator[float]:
-    """Yield the possible values of a time, in seconds since the epoch."""
+    """Yield the possible values of a time, in seconds since the epoch. A number may be in milliseconds."""
     if isinstance(moment, datetime):
         with suppress(OverflowError, OSError, ValueError):
             yield moment.timestamp()
@@ -319,7 +319,7 @@ def _by_name(facts: bytes, kinds: Collection[int] = (*Kind,)) -> dict[int, bytes
 def agree(new: bytes, held: bytes, counters: Names = (), *, needs_all: bool = False) -> bool:
     """Return whether two records of one host have the same facts, apart from counters (see `counting`).
 
-    If the strong facts that both have are equal, the held record may have more facts; not so with `needs_all`.
+    Unless `needs_all`, the held record may have more facts if the two share a strong fact, and differ in none.
     """
     if new == held:
         return True
@@ -332,7 +332,7 @@ def agree(new: bytes, held: bytes, counters: Names = (), *, needs_all: bool = Fa
 
 
 def counting(a: bytes, b: bytes, counters: Names) -> frozenset[int]:
-    """Return the counters whose values in both records can count. "3 left" can count, "sold out" can't."""
+    """Return the counters with a value of the kinds `COUNTING` in both records: "3 views" is one, "no views" is not."""
     return names_in(a, COUNTING) & names_in(b, COUNTING) & frozenset(counters) if counters else frozenset()
 
 
@@ -357,11 +357,11 @@ def differing(a: bytes, b: bytes) -> frozenset[int]:
 
 
 def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
-    """Return the hashed names of the facts of a new record by which it tells the records of a family apart.
+    """Return the hashed names of those facts of a new record in which the records of a family differ.
 
-    The records of a family are of another site, and have the text of the new record. The new record can only repeat a
-    member with which it agrees in these facts. Facts with words come first. Numbers may differ between sites, so they
-    only tell apart members that agree in words, and only if the new record has no strong fact.
+    A family is the records of one site that resemble the new record. The new record can repeat only a member that has
+    the same values of these facts. Facts with words count first. Numbers may differ between sites, so they count only
+    among members that have the same words, and only if the new record has no strong fact.
     """
     ours, theirs, found = _by_name(new), [_by_name(each) for each in family], set[int]()
     for kinds in TELLING[: 1 if strong(new) else 2]:
@@ -373,7 +373,7 @@ def telling(new: bytes, family: Iterable[bytes]) -> frozenset[int]:
 
 # Counters
 
-SEVERAL = 4  # visits at which a counter must have changed, at one of them beside a text
+SEVERAL = 4  # visits at which a counter must have changed, one of them with a long text
 SHARE = 0.5  # the share of all visits at which it must have changed
 VISITED = 1000  # hosts whose visits are remembered; those visited longest ago are forgotten
 
@@ -383,18 +383,18 @@ class Counters:
 
     def __init__(self) -> None:
         self._known: dict[str, set[int]] = {}
-        # For each host and fact: all visits, those at which it changed, and those at which it changed beside a text.
+        # For each host and fact: all visits, those at which it changed, and those of these with a long text.
         self._visits = lru_cache(VISITED)(lambda name: Counter[tuple[str, int]]())
 
     def of(self, url: str | None, facts: bytes = b"") -> frozenset[int]:
-        """Return the hashed names of the counters on a URL's host, and of those that `facts` have by their name."""
+        """Return the hashed names of the known counters of a URL's host, and of all in `facts` that count views."""
         known = self._known.get(host(url or ""), ()) if self._known else ()
         return names_in(facts, (Kind.COUNT,)).union(known)
 
     def visit(self, url: str, new: bytes, held: bytes, *, has_text: bool) -> list[int]:
-        """Learn from the facts of two visits to a record with one text. Return the hashed names of new counters.
+        """Learn from the facts of a record at two visits, with equal texts. Return the hashed names of new counters.
 
-        `has_text`: whether the text is long. A record with a short one may say nothing but its numbers.
+        `has_text`: whether the text is long. If it is short, the numbers may be all that the record says.
         """
         changed = differing(new, held)
         facts = names_in(new, COUNTING) & names_in(held, COUNTING)
