@@ -32,7 +32,7 @@ _TAG = re.compile(
     r"|table|tbody|section|article|blockquote|figure|body|head|title|script|style)(?:\s[^<>]*)?/?>",
     re.I,
 )
-# A parser of HTML may need quadratic time for the attributes of one tag, and gives up below some depth.
+# The parser may need quadratic time for the attributes of one tag, and stops where elements are nested too deep.
 _LONG, _MOST_ATTRIBUTES = 10_000, 1_000  # bytes, and words in a tag
 _LONG_TAG = re.compile(rb"<([a-z][^\s/<>]*)[\s/][^<>]{10000,}", re.I)
 _ANY_TAG = re.compile(rb"</?([a-z][^\s/<>]*)(?:[\s/][^<>]*)?>", re.I)
@@ -52,8 +52,8 @@ class PageText(NamedTuple):
     title: str
     text: str  # the main text, one line for each block
     elements: frozenset[str] = frozenset()
-    """See `elements`; empty for a fragment, which has no layout, and for a page read from a parsed tree."""
-    thin: bool = False  # true if `text` may not be what the page is about; false with another extractor
+    """What `elements` returns; empty for a fragment, which has no layout, and for a page read from a parsed tree."""
+    thin: bool = False  # true if `text` may not be what the page is about; never with another extractor
     scripted: bool = False  # true if the page has hardly any text, but scripts that may make some
 
 
@@ -117,7 +117,7 @@ def _is_cut(root: etree._Element) -> bool:
 
 
 def has_long_tag(data: bytes) -> bool:
-    """Return quickly whether a tag has over `_LONG` bytes. Some with less than twice as many are missed."""
+    """Return quickly whether a tag has over `_LONG` bytes. Miss some tags that have less than twice as many."""
     starts = (data.rfind(b"<", at - _LONG, at) for at in range(_LONG, len(data), _LONG))
     return any(start >= 0 and data.find(b">", start, start + _LONG) < 0 for start in starts)
 
@@ -133,7 +133,7 @@ def _flat(tag: re.Match[bytes]) -> bytes:
 
 
 def extract(root: etree._Element) -> PageText:
-    """Return the title of the page under `root`, and its main text or the text in its data. The tree is not changed."""
+    """Return the title and main text of the page under `root`; in place of a short text, a long one in its data."""
     main, title = main_text(root), title_of(root)
     if main.letters >= _LITTLE:
         return PageText(title, main.text, thin=main.thin)
@@ -152,17 +152,17 @@ _pieces = cast(
 
 
 def title_of(root: etree._Element) -> str:
-    """Return the heading that <title> repeats, without the name of the site that <title> may have.
+    """Return the <h1> that is a large part of <title>: the rest of <title> may be the name of the site.
 
-    Without such a heading, return og:title, else <title>, else the first heading; "" without any. If there is only one
-    <h1>, put it before og:title or <title>, which may be the same on all pages of a site.
+    Without such an <h1>, return og:title, else <title>, else the first <h1>; "" without any. As og:title and <title>
+    may be the same on all pages of a site, put the <h1> before them if there is only one.
     """
     found: dict[str, list[etree._Element]] = {"title": [], "h1": [], "meta": []}
     for element in outermost(root, *found):
         found[element.tag].append(element)
     title = next(map(text_of, found["title"]), "")
     headings = [heading for each in found["h1"] if (heading := _heading(each).rstrip(_ANCHORS))]
-    # The last such heading, since the first may be the name of the site.
+    # The last one counts, since the first may be the name of the site.
     repeated = (heading for heading in reversed(headings) if heading in title and 3 * len(heading) >= len(title))
     og_titles = (meta.get("content", "") for meta in found["meta"] if meta.get("property") == "og:title")
     if heading := next(repeated, ""):
@@ -179,7 +179,7 @@ def _heading(element: etree._Element) -> str:
 def data_text(root: etree._Element) -> str:
     """Return the sentences in the JSON-LD of a page, or else in the data from which its scripts make the page.
 
-    Each sentence is one line, without tags.
+    A sentence is any string of `_SENTENCE` words or more. Each is one line, without tags.
     """
     for kind in _DATA:
         scripts = (each.text or "" for each in root.iter("script") if each.get("type", "").lower().startswith(kind))
@@ -204,7 +204,7 @@ def _sentences(data: str) -> Iterator[str]:
 
 
 def elements(root: etree._Element) -> frozenset[str]:
-    """Return `html` and a page's values of `class`, such as `.lead big`; without classes, its structural tags."""
+    """Return `html` and a page's `class` values, such as `.lead big`; if it has none, its structural tags instead."""
     classes = [f".{name}".replace("\n", " ") for name in set(cast("list[str]", _CLASSES(root))) if name]
     return frozenset(["html", *(classes or (each.tag for each in root.iter(*_FRAMING)))])
 

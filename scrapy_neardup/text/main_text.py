@@ -2,25 +2,25 @@
 
 Theory of operation
 -------------------
-Block elements split a page into lines. Two numbers of a line count: its letters, and its letters in links.
+Block elements split a page into lines. A line counts by two numbers: all its letters, and those in links.
 
 **What is left out is weighed.** There are reasons to leave an element out: its tag (`nav`), its role, a word in its
 class or id (`related`), that it is hidden, that it is a dialog on cookies. None is certain: some sites stream the
 article into a hidden element, keep the posts of a forum in `#comments`, or call each block a widget. So a reason has a
 trust: how much text it may remove, as a multiple of the text that is left. If the reasons of one trust together remove
 more, the reason that removes most is given up on this page. Then the page is read again. The least trusted reasons are
-given up first. Some reasons are kept wherever an article is left, however long the comments are. Long links, such as
-headlines, weigh in what is left, but little in what is left out.
+given up first. Some reasons are never given up if an article is left, whose comments may be many times as long. Long
+links, such as headlines, count in what is left, but little in what is left out.
 
 **Two kinds of pages.** The score of a line is its letters, less twice those in links, less a fee that makes the scores
 of short lines low. The score of an element is the sum over its lines: paragraphs raise it, rows of links lower it. If
-the element with the highest score has most of the prose, the page is an article, and this element without its links is
-the main text. So an article gives the same text in every template. Otherwise the page is a list: of links, products,
-posts, cells. Then all that is not left out is the main text. If the page marks its main part, and this has a good share
-of the text, the article or list is looked for only there.
+the element with the highest score has most of the prose, that is of the letters outside links, the page is an article.
+Then the main text is this element without its links. So an article gives the same text in every template. Any other
+page is a list: of links, products, posts, cells. Then all that is not left out is the main text. If the page marks its
+main part, and this has a good share of the text, the article or list is looked for only there.
 
-**Thin.** If the main text is less than half of all text outside links, was hidden, or is almost only links, it may be
-only what the site has on every page.
+**Thin.** The main text is thin if it is less than half of all text outside links, was hidden, or is almost only links.
+It may be only what the site has on every page.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Trust(NamedTuple):
     enough: float = inf  # if an element of what is left has this score, there is no limit
 
 
-# In the order in which they are given up. The numbers were chosen on some 600 pages; docs/accuracy.md has the result.
+# Given up in this order. The numbers were chosen on some 600 pages; docs/accuracy.md has the result.
 _NAME, _TAG, _REPLIES, _MARGIN_NAME, _HIDDEN, _CONTROL, _MARGIN, _CONSENT = range(8)
 _TRUSTS = {
     _NAME: _Trust(0.5, enough=1200),
@@ -64,7 +64,7 @@ _LINKS_LEFT_OUT = 0.1  # the share of the letters of long links that counts in w
 
 _Reason = tuple[int, str]  # the trust, and the word that is the reason
 
-# Without text, with markup that the parser reads as text, or with the pronunciation of the character beside it.
+# Never read: no text, markup that the parser takes for text, or the pronunciation of the character beside it.
 _NEVER = _words("iframe noembed noframes rp rt script style title")
 _BREAKS = _words("br hr")
 _BLOCKS = _words(
@@ -91,7 +91,7 @@ _NAMES = _words(
     " sidebar signature signup sponsored submenu subscribe teaser timestamp toolbar tooltip trending widget"
     " widgets"
 )
-# Reasons only as a whole class or id.
+# Reasons only if they are a whole class or id.
 _WHOLE_NAMES = _words("header hidden screen-reader-text site-header sr-only visually-hidden visuallyhidden")
 _REPLY_NAMES = _words("comment commentlist comments disqus respond review reviews")
 _MARGIN_NAMES = _words("contentinfo copyright footer nav navbar navfooter navheader navigation newsletter popup subnav")
@@ -115,17 +115,17 @@ _MOST_WORDS_OF_ID = 4  # an id with more words is made from a heading
 _MOST_READ = 500  # letters of a class or id
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 
-_FRAME = 300  # letters at most outside a list, such as the name and the address of a site
-_MOST = 0.6  # of what a page says, at least inside
+_FRAME = 300  # letters that may stay outside a list, such as the name and the address of a site
+_MOST = 0.6  # the share of what a page says that is inside the list, at least
 _LINE_FEE = 20  # letters
 _LEAST_OF_PLAIN = 2  # the least score of a line without links, such as of a verse, or in a cell of a table
 _LONG_LINK = 28  # letters: a longer link is a title or a sentence, a shorter one leads elsewhere
 _ARTICLE = 500  # letters of an article that may stand beside any number of links
 _LEAST_SCORE = 200
 _MAIN_SHARE = 0.3  # of a page's text that an element marked as its main part must have
-_READINGS = 8  # of a page, each with one reason less; after them, all of a trust are given up at once
+_READINGS = 8  # of a page, each with one reason less; after these, all reasons of a trust are given up at once
 _REPEATED = range(10, 150)  # letters of a label or a title; shorter lines are numbers, longer ones are text
-_MANY_REPEATED = 0.05  # of the letters of the main text
+_MANY_REPEATED = 0.05  # the share of the letters of the main text that repeated lines have if they are many
 _WIDE = re.compile("[\u3041-\ud7af\uf900-\ufaff]+")  # kana, Han and Hangul, and the rare scripts between them
 _WIDTH = 2.5  # one such letter counts as this many letters of other scripts
 
@@ -231,10 +231,10 @@ class _Page:
         return chosen if score >= _LEAST_SCORE and is_most and is_all and self._is_headed(chosen) else []
 
     def _is_headed(self, chosen: Sequence[int]) -> bool:
-        """Return whether the chosen lines stand below a heading with little text between; True without any heading.
+        """Return whether little text is between the chosen lines and the heading above; True for a page without any.
 
-        Otherwise the page may be about the text between, and all pages of the site may have the lines. The first line,
-        or the line above, is a heading too if <title> repeats it, since the <h1> may be the name of the site.
+        If much is between, that may be what the page is about, and all pages of the site may have the chosen lines. As
+        the <h1> may be the name of the site, the first line, or the one above, is a heading too if <title> repeats it.
         """
         begin = self.lines.texts[max(0, chosen[0] - 1) : chosen[0] + 1]
         has_title = any(len(text) >= _REPEATED.start and text in self._title for text in begin)
@@ -251,12 +251,12 @@ class _Page:
         most = max(said[end] - said[first] - _FRAME, (said[end] - said[first]) * _MOST)
         inside = [each for each in self.lines.elements if first <= each[0] <= heading < each[1] <= end]
         chosen = next((each for each in inside if said[each[1]] - said[each[0]] >= most), (first, end))
-        if chosen == (heading, heading + 1):  # nothing but a heading: what is beside it are its contents, short links
+        if chosen == (heading, heading + 1):  # only a heading, whose contents beside it are short links
             chosen = next((each for each in inside if each != chosen), (first, end))
         return range(*chosen)
 
     def _said_once(self, chosen: Sequence[int]) -> Sequence[int]:
-        """Leave out lines that repeat earlier lines, if these are many, as on a page written for two screens."""
+        """Leave out lines that repeat earlier lines if they are many, as on a page with a second text for phones."""
         letters, texts = self.lines.letters, self.lines.texts
         first = {texts[at]: at for at in reversed(chosen)}
         once = [at for at in chosen if letters[at] not in _REPEATED or first[texts[at]] == at]
@@ -291,7 +291,7 @@ class _Page:
             self._read(self._given_up)
 
     def _doubtful(self) -> list[tuple[float, _Reason]]:
-        """Return the reasons of the first trust that removes too much, each with the letters that it removes; or []."""
+        """Return the reasons of the first trust that removes too much, each with its letters; [] if none does."""
         by_trust = defaultdict(list)
         for each in self.lines.left_out:
             by_trust[each.reason[0]].append(each)
@@ -318,19 +318,19 @@ def _weigh_more(left_out: Sequence[_LeftOut], prose: float) -> bool:
 class _Lines:
     """The lines of a page in order.
 
-    An element with a reason to leave it out is skipped. Reasons in `given_up` do not count. For None, no reason counts.
-    For elements in `holders`, reasons that wrappers of whole pages have too do not count.
+    An element with a reason to leave it out is skipped, except for reasons in `given_up`; None means all reasons. For
+    elements in `holders`, reasons that a wrapper of a whole page may have do not count (`_is_of_wrapper`).
     """
 
     def __init__(self, given_up: Collection[_Reason] | None, holders: Collection[etree._Element]) -> None:
         self.texts: list[str] = []
         self.letters: list[int] = []
-        self.prose: list[int] = []  # the letters outside links, if these are most of the line
+        self.prose: list[int] = []  # the letters outside links; 0 if links are half of the line or more
         self.said: list[int] = []  # the letters outside short links
         self.scores: list[int] = []
         self.elements: list[tuple[int, int]] = []  # the ranges of all elements that have lines, inner ones first
         self.left_out: list[_LeftOut] = []
-        self.marked: list[tuple[int, int]] = []  # as the main part, inner ones first
+        self.marked: list[tuple[int, int]] = []  # the ranges of marked main parts, inner ones first
         self.headings: list[int] = []  # the lines of <h1>, or the line after one that is left out
         self._given_up, self._holders = given_up, holders
         self._parts: list[str] = []  # of the current line
@@ -395,7 +395,7 @@ class _Lines:
             self._end_line()
 
     def _skip(self, element: etree._Element, reason: _Reason) -> None:
-        if self._parts and element.tag != "span":  # a label within a line
+        if self._parts and element.tag != "span":  # a span may be a label within a line
             self._end_line()
         self.left_out.append(_LeftOut(element, reason))
         if any(map(text_of, outermost(element, "h1"))):
@@ -431,7 +431,7 @@ class _Lines:
 def _holders(root: etree._Element, title: str) -> set[etree._Element]:
     """Return the elements around what the page marks as its main part, and around its heading.
 
-    That is the first <h1> that is a part of `title`, and at least half of it.
+    The heading is the first <h1> that is a part of <title>, and at least half of it.
     """
     headings = islice(outermost(root, "h1"), 8)  # more are no headings of the page
     repeated = (each for each in headings if title and 2 * len(text := text_of(each)) >= len(title) and text in title)
@@ -440,7 +440,7 @@ def _holders(root: etree._Element, title: str) -> set[etree._Element]:
 
 
 def _is_of_wrapper(reason: _Reason) -> bool:
-    """Return whether wrappers of whole pages have a reason too: `layout-with-nav`, a hidden root, one <form>."""
+    """Return whether a wrapper of a whole page may have a reason: `layout-with-nav`, a hidden root, one <form>."""
     return reason[0] in (_REPLIES, _MARGIN_NAME, _HIDDEN) or reason[1] == "form"
 
 
