@@ -32,7 +32,7 @@ _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Scripts without spaces between words for which there is no segmenter.
 _UNSPACED = "\u3041-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u0f00-\u0fff"
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
-FIRST, LAST = 0x4E00, 0x9FD5  # the Han characters that jieba knows; any other is a word
+FIRST, LAST = 0x4E00, 0x9FD5  # the Han characters that jieba knows; any other Han character is a word
 _FIRST, _LAST = map(chr, (FIRST, LAST))
 _KNOWN = f"{_FIRST}-{_LAST}"
 _RUNS = re.compile(f"([{_KNOWN}]+)")
@@ -44,7 +44,7 @@ _INVISIBLE = re.compile(
 _SAME = str.maketrans("’‘“”„‐–—−", '\'\'"""----')  # signs that are written in several ways
 _ASCII = bytes(range(128))
 _ASCII_WORDS = bytes(c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else ord(" ") for c in range(256))
-_STATES = "BEMS"  # of a character in a word: first, last, middle, single; in the order of jieba's ties
+_STATES = "BEMS"  # places of a character in a word: first, last, middle, only one; jieba breaks ties in this order
 _UNSEEN = -3.14e100  # jieba.finalseg.MIN_FLOAT
 _SAYS = np.uint64((1 << 24) - 1)  # see native/chinese.h
 
@@ -58,9 +58,9 @@ def normalize(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return a title or fact in the form in which two are compared, in which signs count.
+    """Return a title or fact in the form for comparison: in lower case, but with its signs.
 
-    Each dash, quote and white space has one form.
+    All dashes, quotes and white space get one form each.
     """
     written = text if text.isascii() else _visible(text).translate(_SAME)
     return " ".join(written.casefold().split())
@@ -74,7 +74,7 @@ def _visible(text: str) -> str:
 
 
 def _foreign(text: str) -> set[str]:
-    """Return the distinct characters that are not ASCII. To save time, one Han stands for all that jieba knows."""
+    """Return the distinct non-ASCII characters. To save time, one Han character stands for all that jieba knows."""
     if native.compiled:
         found = native.compiled.foreign(text.encode(errors="surrogatepass"))
     else:
@@ -93,7 +93,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def length(tokens: Iterable[str]) -> float:
-    """Return the number of tokens. A pair of characters of a script without spaces is a half."""
+    """Return the number of tokens. In a script without spaces, a token is a pair of characters, and counts half."""
     return sum(0.5 if _UNSPACED_RUN.match(token) else 1 for token in tokens)
 
 
@@ -148,7 +148,7 @@ def _depends(character: str) -> bool:
 def _form(character: str) -> str:
     """Normalize a character, but keep its case. A digit of any script becomes ASCII, a separator a blank.
 
-    A Han word gets blanks around it.
+    A Han character that jieba does not know gets blanks around it, since it is a word.
     """
     return "".join(map(_parted, _visible(character)))
 
@@ -314,8 +314,8 @@ def _title_word() -> re.Pattern[str]:
 def same_title(first: str, second: str) -> bool:
     """Return whether two titles are equal apart from the names of their sites.
 
-    If only one title has several parts, the other title must be one of them. If both have several, their longest parts
-    must be equal, and not both be last. A title that ends in an ellipsis equals one that goes on.
+    Separators split titles into parts. Titles are the same if all their parts are equal; if one title is a part of the
+    other; if their longest parts are equal, and not the last of both; or if one is the other, cut off by an ellipsis.
     """
     ours, theirs = title_parts(first), title_parts(second)
     is_part = ours[0] in theirs if len(ours) == 1 else len(theirs) == 1 and theirs[0] in ours
@@ -325,7 +325,7 @@ def same_title(first: str, second: str) -> bool:
 
 
 def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Return whether a part of `ours`, without its ellipsis, begins a part of `theirs`, and other parts are equal."""
+    """Return whether an ellipsis in `ours` cut off a part of `theirs`. If both have other parts, these must be equal."""
     for stem in (part.rstrip(ELLIPSIS) for part in ours if part.endswith(tuple(ELLIPSIS))):
         others = [part for part in ours if part.rstrip(ELLIPSIS) != stem]
         rest = [part for part in theirs if not part.startswith(stem)]
@@ -351,7 +351,7 @@ def title_parts(title: str) -> list[str]:
 
 
 def subject(title: Words, titles: Collection[Words]) -> Words:
-    """Return a title without the words at its ends that most of `titles` share; without other titles, unchanged."""
+    """Return a title without the words with which most of `titles` begin or end too; unchanged without other titles."""
     distinct = set(titles) | {title}
     if len(distinct) == 1:
         return title
@@ -369,11 +369,11 @@ def _shared(title: Words, titles: Collection[Words]) -> int:
 
 
 def names(later: Words, earlier: Words, *, each: bool = False) -> tuple[list[str], list[str]] | None:
-    """Return, for each of two titles, the tokens of the words that the other lacks.
+    """Return the names in two titles: for each title, the tokens of its words that the other title lacks.
 
-    With `each`, a title also lacks a word that it has less often: "Unit 2, block 2" is another than "Unit 3, block 2".
-    Return None if a title has over `NAME` of these words, unless the titles differ in one place only, in up to `NAME`
-    tokens. If the earlier title has none, return None unless both have the same words in another order.
+    With `each`, words are counted: "Unit 3, block 2" lacks a "2" of "Unit 2, block 2". Return None if a title has over
+    `NAME` such words, except if all that differs is in one place, and has up to `NAME` tokens. Also return None if the
+    earlier title has no such word, except if both titles have the same words in another order.
     """
     alone = [
         [*(Counter(ours) - Counter(theirs)).elements()] if each else [word for word in ours if word not in theirs]
@@ -388,7 +388,7 @@ def names(later: Words, earlier: Words, *, each: bool = False) -> tuple[list[str
 
 
 def differ_in_one_place(first: Words, second: Words) -> bool:
-    """Return whether two titles are equal but for one part, of which they share no word."""
+    """Return whether two titles are equal except in one place, where they share no word."""
     ours, theirs = _between(first, second)
     return set(ours).isdisjoint(theirs)
 

@@ -25,7 +25,7 @@ _TRACKING = re.compile(
     r"|_hs(?:enc|mi)|mkt_tok|vero_id|oly_(?:anon|enc)_id|spm|scm|bd_vid|qhclickid)",
     re.IGNORECASE,
 )
-# URLs in which only the scheme and the index page must change: most URLs. This shortcut takes a tenth of the time.
+# Most URLs: only the scheme and the index page must change. This shortcut takes a tenth of the time.
 _PLAIN = re.compile(
     r"https?(://(?:[a-z0-9]+[.-])*[a-z0-9]+)(:(?!(?:80|443)\b)(?:[1-9]\d{0,3}|[1-5]\d{4}))?((?:/[\w~-][\w.~-]*)*/?)"
     rf"(\?(?!(?i:{_TRACKING.pattern})=)[\w.~-]+=[\w.~-]+)?",
@@ -150,7 +150,7 @@ def _suffixes() -> tldextract.TLDExtract:
     return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
 
 
-MAX_URL = 2000  # longer URLs are rarely pages, and take time to parse
+MAX_URL = 2000  # longer URLs are rarely those of pages, and take time to parse
 MAX_PREFIX = 200
 
 _ENDING = re.compile(r"(?:/|\.[A-Za-z][A-Za-z0-9]{0,4})$")  # ".2" in "/v1.2" is not an extension
@@ -184,7 +184,7 @@ def site(url: str) -> str:
     if not slash or "[" in name or len(url) > MAX_URL or not url.startswith(("http://", "https://")):
         parts = parts_of(url)
         return parts.netloc if parts else ""
-    return name  # of most URLs, without parsing them
+    return name  # most URLs end here, without being parsed
 
 
 def named_site(host: str) -> str:
@@ -193,10 +193,10 @@ def named_site(host: str) -> str:
 
 
 def shape(a: str, b: str) -> Shape | None:
-    """Return the correspondence of two URLs by the longest common end of their paths; None if there is none.
+    """Return the shape of two URLs whose paths end alike, such as `/x/1.html` and `/mirror/x/1.htm`; None for others.
 
-    The ends must share at least one whole segment, apart from the ending of the file. Queries and routes must be equal.
-    The hosts do not matter. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have corresponding paths.
+    At least one whole segment must be equal, the ending of a file aside, and so must queries and routes. The hosts do
+    not matter. Bharat, Broder, Dean, Henzinger 2000, section 2: mirrors have corresponding paths.
     """
     ours, theirs = parts_of(a), parts_of(b)
     if not ours or not theirs or ours[3:] != theirs[3:]:
@@ -211,7 +211,7 @@ def shape(a: str, b: str) -> Shape | None:
 
 
 def counterpart(url: str, shape: Shape, site: str) -> tuple[str, Place] | None:
-    """Return the canonical URL on the host `site` that corresponds to `url`, and the place of both; None without one.
+    """Return the canonical URL on the host `site` that corresponds to `url`, and the place of both; None if none does.
 
     `url` is on the first host of the shape, `site` is the second. Use the returned URL for lookups only, not for
     requests, since its scheme is always `http`.
