@@ -127,7 +127,7 @@ class Terms:
         buckets = np.arange((1 << _FIRST) + 1, dtype=np.uint64)
         starts = self.hashes.searchsorted(buckets[:-1] << np.uint64(64 - _FIRST))
         self.starts = np.append(starts, len(self.hashes)).astype(np.uint32)
-        """For each value of the first 15 bits, the position of the first hash with it or a higher one; then the end."""
+        """For each value of the first 15 bits, the number of hashes that begin with a lower value; then that of all."""
 
     def among(self, rows: Hashes) -> Hashes:
         """Return those of n rows, of shape (n, 2), that have the hash of a term in their first column."""
@@ -146,8 +146,8 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
 
     The first digest is the sum of the mixed hashes of all terms, so their order does not matter. Each other digest is
     computed in the same way over a randomized lexicon, which lacks a random 5/16 of the terms. The second 64 bits of a
-    term's hash select the lexicons without the term. So a lexicon needs no memory, and is equal on every machine. No
-    terms give ().
+    term's hash select the lexicons without the term. So a lexicon needs no memory, and is equal on every machine.
+    Without terms, return ().
 
     Chowdhury, Frieder, Grossman, McCabe 2002, Collection statistics for fast duplicate document detection, section 3
     (the digest); Kołcz, Chowdhury, Alspector 2004, Improved robustness of signature-based near-replica detection via
@@ -164,7 +164,7 @@ def imatch(terms: Hashes, lexicons: int) -> tuple[int, ...]:
 
 
 def shingle_hashes(hashes: Hashes, width: int) -> Hashes:
-    """Hash each `width` tokens in a row, given the 64-bit hashes of n tokens. The result has n - width + 1 hashes.
+    """Hash each run of `width` tokens, given the 64-bit hashes of n tokens. The result has n - width + 1 hashes.
 
     Fewer than `width` tokens are one shingle. No tokens give no shingle.
 

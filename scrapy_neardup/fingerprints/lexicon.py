@@ -86,7 +86,7 @@ def builtin() -> Lexicon:
 
 
 def _terms(data: bytes, name: str) -> frozenset[str]:
-    """Return the terms in a file. Leave out lines that begin with `# `. Raise ValueError for another kind of file."""
+    """Return the terms in a file. Lines that begin with `# ` are comments. Raise ValueError for no valid lexicon."""
     try:
         first, *lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
         if first != MAGIC:

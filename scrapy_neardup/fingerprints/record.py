@@ -74,7 +74,7 @@ class Wanted(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The beginning of a record. See the module for `digests`, `bands`, `facts` and `own`."""
+    """The beginning of a record. See the module's docstring for `digests`, `bands`, `facts` and `own`."""
 
     tokens: int
     shingles: int  # distinct shingles
@@ -143,7 +143,7 @@ class Decoded:
 
     @property
     def own(self) -> dict[str, tuple[int, ...]]:
-        """The fingerprints of other detectors, by detector. One that abstained has ()."""
+        """The fingerprints of all but the standard detectors, by detector; () for a detector that abstained."""
         size = self.head.own
         found: dict[str, tuple[int, ...]] = msgpack.unpackb(self.record[-size:], use_list=False) if size else {}
         return found
@@ -186,7 +186,7 @@ def _made(source: Source, wanted: Wanted) -> bytes:
         IMATCH: hashes.imatch(terms, wanted.digests - 1) if is_enough else (salt(IMATCH),) * wanted.digests,
         SIMHASH: (hashes.simhash(rows),) if lines else (),
         SHINGLE: hashes.super_shingles(names, BANDS, ROWS) or (salt(SHINGLE),) * BANDS,
-    }  # the key of a salt is 0
+    }  # a fingerprint that is the salt has the key 0, which means none
     is_wanted = {EXACT: wanted.exact, IMATCH: wanted.digests, SIMHASH: wanted.simhash, SHINGLE: wanted.shingle}
     figures = rows[[token[:1].isdigit() for token in tokens], 0] if tokens else rows[:, 0]
     sketch = make_sketch(len(rows), names, figures)
@@ -201,7 +201,7 @@ def make_sketch(tokens: int, shingles: Hashes, figures: Hashes) -> Sketch:
 
 
 def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: int = 0, facts: bytes = b"") -> bytes:
-    """Return the record with these fingerprints of standard detectors. The second one of `exact` is the identity."""
+    """Return the record with these fingerprints of standard detectors. `exact` has up to two: digest, then identity."""
     exact, digests, bands = (keys_of(name, fingerprints.get(name, ())) for name in (EXACT, IMATCH, SHINGLE))
     simhash = fingerprints.get(SIMHASH, ())
     tokens, names, figures, codes, sample = sketch
@@ -214,14 +214,14 @@ def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: in
 
 
 def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
-    """Return a record with the fingerprints of other detectors added. It must have only standard ones so far."""
+    """Add the fingerprints of other detectors to a record that has only those of standard detectors."""
     own: bytes = msgpack.packb(fingerprints)
     return HEAD.pack(*Decoded(record).head._replace(own=len(own))) + record[HEAD.size :] + own
 
 
 @cache
 def salt(name: str) -> int:
-    """Return the salt of a kind of keys, such as the keys of a detector. All kinds share one index."""
+    """Return a number that makes keys of one kind, such as those of a detector, unlike all others in the index."""
     return hashes.hash_text(name)
 
 
@@ -254,10 +254,10 @@ class Overlap(NamedTuple):
 
 
 def overlap(a: bytes, b: bytes, others: bytes = b"") -> Overlap:
-    """Compare the `codes` of two sketches. Leave out codes that another sketch has in the same bin.
+    """Compare the `codes` of two sketches. Leave out codes that a third sketch has in the same bin.
 
-    `others` has the codes of the other sketches, joined. Those equal to `b` do not count. Raise ValueError unless each
-    sketch has `BINS` codes.
+    `others` has the codes of third sketches, joined. A third sketch that is equal to `b` does not count. Raise
+    ValueError unless each sketch has `BINS` codes.
     """
     if native.compiled:
         return Overlap(*native.compiled.overlap(a, b, others))
@@ -294,7 +294,7 @@ def containment(a: Sketch, b: Sketch, shared: float) -> float:
 
 
 def missing_figures(a: Sketch, b: Sketch) -> float:
-    """Estimate how many figures of one document, that with fewer figures, the other lacks.
+    """Estimate how many figures of the document with fewer figures the other document lacks.
 
     The samples are compared up to the largest value that both cover. If a document has no figures, return 0.0.
     """
