@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 LONG = 1000  # the number of tokens from which a text is long
-FAMILY_DISCOUNT = 0.13  # the share by which 1 - required resemblance grows if the original has copies
+FAMILY_DISCOUNT = 0.13  # if the original has copies, the required resemblance R is lower by this share of 1 - R
 FIGURE_SHARE = 0.1  # the share of the figures that may differ
 NEAR = 0.7  # the resemblance from which all figures may differ, if the texts have few figures
 FEW_FIGURES = 0.08  # the maximum share of figures among the tokens of a text with few figures
@@ -102,7 +102,7 @@ class Rule:
         facts. `repeated`: the original has copies already.
 
         A text of fewer than `min_tokens` tokens repeats only an equal text: of the same record or, with `short_text`
-        "exact", of any. The rule is less strict if the original has copies. Then both may be versions of one text,
+        "exact", of any. The rule is less strict if the original has copies: the two may be versions of a third text,
         and two versions differ more than a copy and its original.
         """
         if found.tokens < max(self.min_tokens, 1):
@@ -122,7 +122,7 @@ class Rule:
         return found.resemblance >= NEAR and found.figures <= FEW_FIGURES * found.tokens
 
     def may_accept(self, a: Sketch, b: Sketch) -> bool:
-        """Return whether `accepts` may be True once form is left out; True for texts that are too short to tell."""
+        """Return whether `accepts` may be True when form is left out (see siblings.py); True for a short text."""
         return min(a.tokens, b.tokens) < self.min_tokens or resemblance(a, b) >= LEAST
 
     def required_resemblance(self, tokens: int, *, repeated: bool = False) -> float:
@@ -163,8 +163,8 @@ logger = logging.getLogger(__name__)
 
 MAX_CANDIDATES = 200  # the maximum number of candidates from each detector; a large family of similar texts has more
 MOST_COPIED = 10_000  # the maximum number of first copies to remember
-LISTS = 100  # the maximum number of pages whose items are remembered, the last ones
-URL = "url"  # the name of no detector: a document's URL returned the candidate last
+LISTS = 100  # pages of several items of which the items are remembered: the last ones
+URL = "url"  # in place of a detector: the candidate is what the document's URL returned last
 NEAREST = 0.1  # matches count as nearest if their resemblance is less than this below the highest resemblance
 
 _cached = lru_cache(maxsize=10_000)
@@ -189,8 +189,8 @@ class Matcher:
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
         self.keeps_revisits = config.revisit == "keep"
-        self._copies: dict[tuple[str, int], Signature] = {}  # the first copy with facts, by host and id of the original
-        self._given = lru_cache(LISTS)(lambda page: set[int]())  # the documents of each page with several items, by id
+        self._copies: dict[tuple[str, int], Signature] = {}  # the first copy with facts, by its host and its original
+        self._given = lru_cache(LISTS)(lambda page: set[int]())  # ids of the documents of each list page
 
     def learn(self, document: Document, signature: Signature, match: Match | None) -> None:
         """Remember a document, to recognise siblings among later documents. `match` is its match with its original."""
@@ -204,19 +204,19 @@ class Matcher:
             self._copies.setdefault((signature.home, match.signature.id), signature)
 
     def forget(self, signature: Signature) -> None:
-        """Forget a document that another one replaced. Then the old one shows no form."""
+        """Forget a document that another one replaced, so that its text does not count as form."""
         self._siblings.forget(signature)
 
     def best(self, document: Document, signature: Signature) -> Match | None:
         """Return the match with the original of a document; None if the document is unique.
 
-        Choose in steps. Leave out a step that no document passes:
+        Choose in steps. Skip a step that would leave no document:
 
         1. documents of preferred hosts;
-        2. documents that this URL returned: equal ones, else the last one, else all;
-        3. the nearest ones, sorted by equal facts, then by a URL that still returns the document, then by most copies:
+        2. documents that the new one's URL returned: equal ones, else the last one, else all;
+        3. the first of the nearest ones, sorted by equal facts, by a URL that still returns them, by number of copies:
            by resemblance alone, the order of arrival would split a family of texts;
-        4. of documents with the same text, title and facts, the oldest.
+        4. of documents with the same text, title and facts as that one, the oldest.
         """
         self.apart = None
         matches = self._repeated(document, signature)
@@ -239,7 +239,7 @@ class Matcher:
         return held.facts == signature.facts, is_current, held.copy_count, match.evidence.resemblance, -held.first_seen
 
     def _is_superseded(self, signature: Signature) -> bool:
-        """Return whether a document of an earlier run is outdated: its URL has since returned another with its text."""
+        """Return whether a document of an earlier run is outdated: its URL has since returned another of equal text."""
         last = self.last(signature.url)
         is_other = last is not None and last is not signature and _same_text(last, signature)
         return is_other and not self._store.is_new(signature)
@@ -247,7 +247,7 @@ class Matcher:
     def _repeated(self, document: Document, signature: Signature) -> list[Match]:
         """Return a match for each held document that a document repeats; if some are of preferred hosts, only these.
 
-        A document of a preferred host is compared only with documents of its host, and only they show form.
+        A document of a preferred host is compared only with documents of its own host, and only these show form.
         """
         proposed = [each for each in self.candidates(document, signature) if not self._outranks(document, each)]
         if not proposed:  # as for most documents
@@ -285,9 +285,9 @@ class Matcher:
     def _may_be_record(self, later: Signature, earlier: Signature, facts: Mapping[str, frozenset[int]]) -> bool:
         """Return whether a document may be the same record as an earlier one, judging by the facts of third records.
 
-        Return False if the first document of its host that repeated the earlier one has other facts. So if ten ads of a
-        host repeat one ad of another host, only the first is lost. On two hosts, return False as well if the two differ
-        in a fact that `_distinguishing` names.
+        Return False if its host already has a copy of the earlier one, with other facts. So if ten ads of a host repeat
+        one ad of another host, only the first is lost. On two hosts, also return False if the two differ in one of
+        `facts`, which `_distinguishing` returned.
         """
         copy = self._copies.get((later.home, earlier.id))
         is_other = later.facts and copy and (later.url, later.label) != (copy.url, copy.label)
@@ -300,9 +300,9 @@ class Matcher:
         return differing(later.facts, earlier.facts).isdisjoint(names)
 
     def _distinguishing(self, signature: Signature, matches: Iterable[Match]) -> dict[str, frozenset[int]]:
-        """Return, for each host with several records that a document resembles, the facts in which they differ.
+        """For each host with several records like the document, return the facts in which these records differ.
 
-        The document counts as a record of its own host, unless its URL returned a copy last. Records that newer ones
+        The document itself counts as a record of its host, unless its URL returned a copy last. Records that newer ones
         replaced do not count.
         """
         known = self._store.resolve(signature.url) if signature.url else None
@@ -317,8 +317,8 @@ class Matcher:
     def _learn_counters(self, document: Document, signature: Signature, matches: Iterable[Match]) -> None:
         """Learn counters: facts that differ though the document's URL returned the same text in an earlier run.
 
-        Compare with the item that has equal facts, else with the only one of the last such run. If that run has several
-        items with this text, as where a cookie chooses one of them, learn nothing.
+        Compare with the item that has equal facts, else with the only item of the last such run. If that run has
+        several items with this text, as where a cookie chooses one of them, learn nothing.
         """
         held = [each.signature for each in matches if _same_text(signature, each.signature)]
         held = [each for each in held if self.is_own(document.url, each) and not self._store.is_new(each)]
@@ -344,7 +344,7 @@ class Matcher:
     def _page(self, document: Document, signature: Signature, proposed: Iterable[Proposed]) -> JudgedPage:
         """Return the page of a document, for comparison with its candidates.
 
-        Once a run is forgotten, start again without remembered pages: a forgotten version of a page must not turn the
+        After a run was forgotten, start again without remembered pages: a forgotten version of a page must not turn the
         text of other versions into form.
         """
         if self._erasures != self._store.session.erasures:
@@ -357,7 +357,7 @@ class Matcher:
         is_own = is_own and _fragment(document.url) == _fragment(earlier.url)  # else it is another part of the page
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
-        # A text that its URL cut, as behind a paywall, does not stand for the whole one, which copies may still have.
+        # The beginning of a text, as before a paywall, does not stand for the whole text, which copies may still have.
         is_cut = self.keeps_revisits and signature.head.tokens < (1 - PART) * earlier.head.tokens and earlier.copy_count
         link = self._store.resolve(document.url or "") if is_cut and not self._is_delivered(earlier) else None
         if link and link.target == earlier.id:
@@ -365,7 +365,7 @@ class Matcher:
         is_item = has_its_url and document.is_one_of_several and self._store.is_new(earlier)
         is_beside = is_item or (not has_its_url and earlier.id in self._given(document.page))
         of, facts = self._store.counters.of, earlier.facts
-        counters = of(document.url, facts) | of(earlier.url) if has_its_url else ()  # another host may have been first
+        counters = of(document.url, facts) | of(earlier.url) if has_its_url else ()  # on two hosts if another was first
         # What changed at this URL is wanted, even if another host had it first.
         across_hosts = not self.keeps_revisits and (is_own or self._has_own(document, earlier))
         return pair.why_siblings(
@@ -378,9 +378,9 @@ class Matcher:
         )
 
     def _is_brief(self, document: Document) -> bool:
-        """Return whether a document may have fewer facts than its record, since a list gave it.
+        """Return whether a document may lack facts of its record, since a list page gave it.
 
-        If changes matter, its URL must have given a page of its own.
+        If a changed fact makes a new item (NEARDUP_REVISIT), its URL must have given a page of its own before.
         """
         if not document.url or document.url not in document.loose:
             return False
@@ -418,7 +418,7 @@ class Matcher:
             yield URL, last
 
     def _verified(self, page: JudgedPage, name: str, earlier: Signature) -> tuple[Pair, Match] | None:
-        """Return a page and a candidate of the detector `name` as a pair and a match; None if the rule rejects them."""
+        """Return a page and its candidate, proposed by `name`, as a pair and a match; None if the rule rejects them."""
         self.compared += 1
         later = page.signature
         # Most pairs end here, so expensive steps come later, above all the count of copies.
@@ -438,8 +438,8 @@ class Matcher:
     def _is_same_record(self, later: Signature, earlier: Signature, pair: Pair) -> bool:
         """Return whether two documents with equal text are the same record of one host.
 
-        Their facts must agree, and their titles if the later one has a title. They need a fact; without text, a strong
-        one. They need none if the later one may have moved to another page of its list since an earlier run.
+        Their facts must agree, and also their titles if the later one has a title. They must have a fact; if they have
+        no text, a strong fact. They need none if the item may have moved between pages of a list since an earlier run.
         """
         if not pair.is_of_one_host or not agree(later.facts, earlier.facts):
             return False
@@ -452,7 +452,7 @@ class Matcher:
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
         """If only one fact keeps a document apart from an earlier one that it repeats, set `apart`.
 
-        The earlier one must be of the same host, with the same text or, if changes matter, the same URL.
+        Both must be of one host, and have the same text or, without NEARDUP_REVISIT = "keep", the same URL.
         """
         is_visit = not self.keeps_revisits and self.is_own(later.url, earlier)
         if (is_visit or _same_text(later, earlier)) and later.home == earlier.home:
@@ -481,7 +481,7 @@ class Matcher:
         return link.signature if link and not link.is_copy else None
 
     def is_own(self, url: str | None, signature: Signature) -> bool:
-        """Return whether a URL is a held document's own URL, or last returned this document, and not as a copy."""
+        """Return whether a URL is a held document's own URL, or last returned the document, and not a copy of it."""
         if not url or not signature.url:
             return False
         return self.last(url) is signature or canonical_url(url) == canonical_url(signature.url)

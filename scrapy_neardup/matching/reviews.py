@@ -61,7 +61,7 @@ class Reviews:
     def append(self, first: Document, second: Document, label: str) -> None:
         """Write the judgement `label` on two documents that have URLs. Raise FileError if it can't be written."""
         a, b = (canonical_url(document.url or "") for document in (first, second))
-        # A pair without a label counts as different, so a new copy is paired with all known copies of the original.
+        # Pairs without a label count as different, so a copy is paired with each known copy of its original too.
         pairs = product(self._same(a), self._same(b)) if label == SAME else [(a, b)]
         labels = {pair: label for pair in map(frozenset, pairs) if len(pair) == 2 and pair not in self._labels}
         labels[frozenset((a, b))] = label  # the last judgement on a pair counts
@@ -72,12 +72,12 @@ class Reviews:
         self._write(map(self._row, fresh.values()), map(self._judgement, labels))
 
     def _same(self, url: str) -> list[str]:
-        """Return a URL, and all URLs whose documents people judged to be the same as the document at this URL."""
+        """Return `url`, and the URLs of all documents that people judged to be the same as the document at `url`."""
         return [url, *(other for pair, label in self._labels.items() if label == SAME for other in pair - {url}
                        if url in pair)]  # fmt: skip
 
     def _row(self, document: Document) -> dict[str, Any]:
-        """Return a document as a row, from which this configuration reads the same URL, title and text."""
+        """Return a document as a row of a feed. Read with this configuration, it gives the same URL, title and text."""
         config = self._config
         fields = config.fields or ("text",)
         title = {} if config.title_field in fields else {config.title_field: document.title}

@@ -1,14 +1,14 @@
 """Recognise siblings, pages of one form with different subjects, which are not copies. No I/O.
 
-Reference pages of a library, products of a shop and ads of an employer share most of their words. What another page
-has too is *form*, and no evidence of a copy. The rest is a page's *own* text. `Pair.why_siblings` looks for a reason to
-keep both pages: facts differ, the text is thin, the earlier text lacks the subject of the title, the own texts resemble
-each other too little, or each text has figures or passages that the other lacks. docs/decisions.md has all reasons.
+Reference pages of a library, products of a shop and ads of an employer share most of their words. What a third page
+has too is *form*, and no evidence of a copy. The rest is a page's *own* text. The *later* page is judged, the *earlier*
+one is held. `Pair.why_siblings` looks for a reason to keep both: facts differ, the text is thin (`Document.thin`), the
+earlier text lacks the subject of the later title, the own texts resemble each other too little, or each text has
+figures or passages that the other lacks. docs/decisions.md has all reasons.
 
-A shingle is form if another known page has it. The known pages are the candidates, and the last pages of the later
-page's host: at first, a sample from the store. The earlier page does not count, nor do pages with its text: they are
-records that differ in a fact. A copy counts if its title differs from its original's, or if it has little of the
-original's text. If one of the two has no title, each copy counts except a near one.
+Third pages are the other candidates, and the last pages of the later page's host: at first, a sample from the store.
+Pages with the text of the earlier page do not count: they are records that differ in a fact. Copies count only if they
+may be siblings after all (`Siblings.learn_copy`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ..text.urls import home
 
 PAGES = 128  # remembered pages of a host, the last ones
 MOST = 256 * PAGES  # remembered pages of all hosts; the hosts seen longest ago are forgotten
-LITTLE = 0.4  # the required resemblance of own texts about one subject; a text lacks a subject of which it has no more
+LITTLE = 0.4  # the required resemblance of own texts about one subject; also the share of a subject that is too little
 NEARLY_ALL = 0.9  # the required resemblance of own texts about different subjects of one host
 SHINGLES = 8  # sampled shingles in a row that the earlier text lacks make a passage
 PASSAGE = 20  # words of a passage that counts on any host
@@ -54,14 +54,14 @@ MUCH = 400  # words of new passages that no copy has
 LACKS_SUBJECT = "the earlier text lacks the subject of the title"
 
 PageKey: TypeAlias = tuple[str, str]
-"""The URL and the title of a page. A list page has items with different titles."""
+"""The URL and the title of a page. The items of a list page have one URL, but different titles."""
 
 
 class JudgedPage:
-    """The judged page. Values that the comparison with each earlier page needs are computed once."""
+    """The later page. What is needed of it for the comparison with each earlier page is computed once."""
 
     def __init__(self, document: Document, signature: Signature, others: Mapping[PageKey, bytes]) -> None:
-        """`others` has the codes of other known pages, which show what is form."""
+        """`others` has the codes of the sketches of other known pages, which show what is form."""
         self.document = document
         self.signature = signature
         self.others = others
@@ -88,7 +88,7 @@ class JudgedPage:
 
     @cached_property
     def titles(self) -> list[Words]:
-        """The titles of the other pages; () for those of other hosts."""
+        """The title of each of the `others`; () for a page of another host."""
         name = self.signature.home
         return [title_words(title) if home(url) == name else () for url, title in self.others]
 
@@ -102,7 +102,7 @@ class JudgedPage:
 
     @cached_property
     def body(self) -> int:
-        """The number of words in the first line of the text if all are words of the title; else 0."""
+        """Where the text below the headline begins: after the first line, if the title has all of its words; else 0."""
         heading = tokenize(self.document.text.lstrip().partition("\n")[0])
         return len(heading) if set(heading) <= set(tokenize(self.signature.title)) else 0
 
@@ -117,7 +117,7 @@ class JudgedPage:
 
 
 class Pair:
-    """The judged page beside an earlier page that it may repeat."""
+    """The later page beside an earlier page that it may repeat."""
 
     def __init__(self, page: JudgedPage, earlier: Signature) -> None:
         self._page = page
@@ -130,17 +130,17 @@ class Pair:
     ) -> str | None:
         """Return the reason why the two pages are siblings; None if they are not.
 
-        `is_own`: the later page's URL returned the earlier page before. Then only facts, titles and new passages count.
-        `has_its_url`: both have one URL, but may be two items. `is_beside`: one response gave both in this run.
-        `across_hosts`: facts and titles count on two hosts too. `needs_all`: the earlier page may not have more facts.
-        `counters`: hashed names of facts that do not count.
+        `is_own`: the later page's URL returned the earlier page before. Then only facts, titles and new words count.
+        `has_its_url`: both pages have one URL, but may be two items. `is_beside`: one list page gave both in this run.
+        `across_hosts`: facts and titles count even if the hosts differ. `needs_all`: the earlier page must not have
+        facts that the later one lacks. `counters`: hashed names of facts that do not count.
         """
         ours, theirs = self._later.facts, self._earlier.facts
         is_record = are_strongly_equal(ours, theirs)
         if is_record is False:
             return "the items differ in a number that is the same on all sites"
         document = self._page.document
-        if not self.is_of_one_host:  # the links of each page lead to its own host
+        if not self.is_of_one_host:  # each page links to its own host
             counters = names_in(ours, (Kind.LINK,)).union(counters)
         counts = self.is_of_one_host or across_hosts
         if (counts or is_beside) and not agree(ours, theirs, counters, needs_all=needs_all):
@@ -192,7 +192,7 @@ class Pair:
 
     @property
     def _is_same_page(self) -> bool:
-        """True unless the titles, or on one host the texts, tell apart two pages of which little is known."""
+        """False if a thin page differs from the earlier page: in its title or, on one host, in its text."""
         ours, theirs = self._later.title, self._earlier.title
         if self.is_of_one_host:
             return self._is_equal and (not (ours and theirs) or self._has_same_title)
@@ -223,13 +223,13 @@ class Pair:
 
     @cached_property
     def _is_there(self) -> npt.NDArray[np.bool_]:
-        """For each bin, whether the earlier text has the later one's shingle."""
+        """For each bin of the sketches, whether the earlier text has the sampled shingle of the later text."""
         later, earlier = (np.frombuffer(each.head.codes, np.uint8) for each in (self._later, self._earlier))
         return np.array(later == earlier)
 
     @cached_property
     def _lacking(self) -> tuple[float, float]:
-        """The share of the later text's shingles that the earlier text lacks, then the same share of the earlier text.
+        """The share of the later text's shingles that the earlier text lacks, then the same with the texts exchanged.
 
         Each is 1 - containment (Broder et al. 1997, section 2).
         """
@@ -248,9 +248,9 @@ class Pair:
 
     @property
     def _new(self) -> float:
-        """The share of the later text's words that are new, in pieces of any length: from `_grown` to `_lacking`."""
+        """An estimate of the share of the later text's words that are new, in pieces of any length."""
         is_there = self._is_there[self._page.samples[1]]
-        # A piece of n new words has n + WIDTH - 1 new shingles, but n at the beginning or end of the text.
+        # A piece of n new words has n + WIDTH - 1 new shingles, but only n at the beginning or end of the text.
         pieces = int(np.count_nonzero(is_there[:-1] & ~is_there[1:])) - (not is_there[-1:].all())
         return max(self._grown, self._lacking[0] - (WIDTH - 1) * max(0, pieces) / self._later.sketch.shingles)
 
@@ -281,8 +281,8 @@ class Pair:
     def _differ_in_name(self) -> bool:
         """True if each title has a name that the other lacks, and the later text has both names.
 
-        On one host, also True if the titles share a word, and the text has neither name; or one, if it is equal and
-        they differ in one place. False for equal texts of two hosts, and if a title has all parts of the other.
+        On one host, also True if the titles share a word, and the text has neither name. An equal text may have one if
+        the titles differ in one place. False for equal texts of two hosts, and if a title has all parts of the other.
         """
         ours, theirs = self._page.title, title_words(self._earlier.title)
         first, second = (set(title_parts(each.title)) for each in (self._later, self._earlier))
@@ -303,7 +303,7 @@ class Pair:
     def _has_other_figures(self) -> bool:
         """True on one host if each text has a figure that the other lacks, and the texts seem to share a form.
 
-        They seem to if the titles say nothing, or if they have equally many words: copies with other dates rarely do.
+        They seem to if the titles say nothing, or if both texts have as many words: copies with other dates rarely do.
         """
         later, earlier = self._later.sketch, self._earlier.sketch
         is_form = self._titles_say_nothing or later.tokens == earlier.tokens
@@ -313,8 +313,8 @@ class Pair:
     def _has_other_value(self) -> bool:
         """True on one host if the titles say nothing, and the earlier text seems to have another value somewhere.
 
-        The earlier text then has the last sampled shingle before a value of the later text, but no sampled shingle with
-        the value. Each text has shingles that the other lacks.
+        That is: it has the last sampled shingle before a value of the later text, but no sampled shingle with the
+        value. And each text has shingles that the other lacks.
         """
         added, lost = self._lacking
         if not (self.is_of_one_host and self._titles_say_nothing and 2 * lost > added > 0):
@@ -327,7 +327,7 @@ class Pair:
 
     @property
     def _titles_say_nothing(self) -> bool:
-        """True if the titles are equal. If one is missing, True if other pages show what is form."""
+        """True if the titles are equal; if one is missing, true if third pages show what is form."""
         has_titles = bool(self._later.title and self._earlier.title)
         return self._has_same_title if has_titles else any(self._counts)
 
@@ -335,8 +335,8 @@ class Pair:
     def differ_in_subject(self) -> bool | None:
         """True if the titles have different subjects, False if they have one subject; None if that is unknown.
 
-        It is unknown if a title or both subjects are missing. On one host, it is also unknown if a third page has the
-        later title, and none has the earlier one or the subjects are equal.
+        It is unknown if a title is missing, or both subjects are. On one host, it is also unknown if a third page has
+        the later title, and either no third page has the earlier title, or the subjects are equal.
         """
         page, other, is_one = self._page, self._earlier.title, self.is_of_one_host
         if not (page.title and other):
@@ -358,7 +358,7 @@ class Pair:
 
     @property
     def _has_own_end(self) -> bool:
-        """True if each title ends in a part that the other lacks, and the later one does not end in a site's name."""
+        """True if each title ends in a part that the other lacks, and the later title's end is not the site's name."""
         ours, theirs = (title_parts(each.title) for each in (self._later, self._earlier))
         is_known = len(self._page.host_titles - {self._page.title}) > 1
         if not (is_known and min(len(ours), len(theirs)) > 1) or ours[-1] in theirs or theirs[-1] in ours:
@@ -368,7 +368,7 @@ class Pair:
 
     @cached_property
     def _counts(self) -> list[bool]:
-        """For each other page, whether it shows form: False for the earlier page and pages with its text."""
+        """For each of the other pages, whether it shows form: not the earlier page, and not pages with its text."""
         own, text = _key(self._earlier), self._earlier.head.codes
         return [place != own and codes != text for place, codes in self._page.others.items()]
 
@@ -376,9 +376,9 @@ class Pair:
         """Return whether the earlier text lacks most of the shingles around the words that only the later title has.
 
         On one host, each word counts the same, however often the text has it. On two hosts, each shingle counts the
-        same. The name of the site does not count there, nor does a headline above the text unless it is a name: each
-        news site writes its own headline. If the words are in the text, but no shingle around them is sampled, return
-        True; for a long text of two hosts, False.
+        same, but not those of the site's name, nor those of a headline above the text with over `NAME` of the words,
+        since each news site writes its own headline. If no shingle around the words is sampled, though the text has
+        them, return True; for a long text of another host, False.
         """
         if self._is_equal:
             return False
@@ -398,7 +398,7 @@ class Pair:
 
     @cached_property
     def own_resemblance(self) -> float:
-        """The resemblance of the own texts of both pages. If all is form: 1.0 for equal texts, else 0.0.
+        """The resemblance of the own texts of both pages. If all of both is form, 1.0 for equal texts, else 0.0.
 
         With fewer than `SHINGLES` own shingles, it is at most the resemblance of the whole texts: so few say little.
         """
@@ -434,14 +434,14 @@ class Pair:
 
 
 class Siblings:
-    """Remembers the last pages of each host: a sample from the store, then pages that this process held."""
+    """Remembers the last pages of each host: a sample from the store, then those that this process has held."""
 
     def __init__(self, stored: Callable[[str], Iterable[Signature]]) -> None:
         """`stored` returns pages of a host from the store, oldest first."""
         self._stored = stored
         self._hosts: OrderedDict[str, dict[PageKey, bytes]] = OrderedDict()
-        self._complete: set[str] = set()  # hosts whose stored pages were read, at the first page with candidates
-        self._count = 0  # of remembered pages
+        self._complete: set[str] = set()  # hosts whose sample was read from the store, when a page had candidates
+        self._count = 0  # the number of remembered pages
 
     def learn(self, signature: Signature) -> None:
         """Remember a page, unless it has no host."""
@@ -455,7 +455,7 @@ class Siblings:
         self._keep(name, len(pages) - known)
 
     def _keep(self, name: str, more: int) -> None:
-        """Count `more` pages of a host, the host seen last. Above `MOST` pages, forget the hosts seen longest ago."""
+        """Count `more` pages of the host seen last. Above `MOST` pages in all, forget the hosts seen longest ago."""
         self._hosts.move_to_end(name)
         self._count += more
         while self._count > MOST:
@@ -468,9 +468,9 @@ class Siblings:
             self._count -= 1
 
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
-        """Remember a copy if it may be a sibling after all, and so shows which text is form.
+        """Remember a copy that may be a sibling after all, so that it shows which text is form.
 
-        It may be if the titles differ, or if the texts share little; without two titles, if it is no near copy.
+        It may be one if the titles differ, or if the texts share little; if a title is missing, if it is no near copy.
         """
         has_titles = bool(copy.title and original.title)
         has_own_title = has_titles and not same_title(copy.title, original.title)
