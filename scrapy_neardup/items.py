@@ -202,7 +202,7 @@ class Record:
         return squeeze(facts or self.title or next(iter(texts), ""))[:LABEL].strip() or "an item"
 
     def _urls(self, *, is_elsewhere: bool) -> tuple[str | None, tuple[str, ...], frozenset[str]]:
-        """Return the URL, aliases and loose URLs. `is_elsewhere`: no fetched page has the item's own URL."""
+        """Return the URL, aliases and loose URLs. `is_elsewhere`: a row, or an item whose own URL was not fetched."""
         own, fetch = self.url, self._fetch
         if not own:
             urls = fetch.urls or ((fetch.place,) if fetch.place else ())
@@ -262,9 +262,9 @@ class Record:
         return {path: value for path, value in self._values.items() if path in self.facts and isinstance(value, str)}
 
     def _find_title(self) -> None:
-        """Find the title among nested values: beside a text, as `job.title` beside `job.description`, or above it.
+        """Find the title among nested values: beside a text, as `job.title` beside `job.description`, or a level above.
 
-        The nearest one counts. If it is beside a text, it is no longer a fact.
+        `title.rendered` counts as `title`. The nearest title counts. If it is beside the text, it is no fact any more.
         """
         shorts = {path: text for path, text in self._shorts().items() if "." in path} if self.texts else {}
         beside = {path.rpartition(".")[0] for path in self.texts}
@@ -446,7 +446,7 @@ def _is_link(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_ignored(path: str, patterns: tuple[str, ...]) -> bool:
-    """Return whether the name of a field matches a pattern, such as `tracking_*`. The pattern `ALL` matches nothing."""
+    """Return whether a field's name matches a pattern, such as `tracking_*`. `ALL` matches none: it is for facts."""
     return any(fnmatchcase(path, pattern) for pattern in patterns if pattern != ALL)
 
 

@@ -214,7 +214,7 @@ def encode(fingerprints: Mapping[str, Sequence[int]], sketch: Sketch, layout: in
 
 
 def extended(record: bytes, fingerprints: Mapping[str, Sequence[int]]) -> bytes:
-    """Add the fingerprints of other detectors to a record that has only those of standard detectors."""
+    """Return a record that has only standard fingerprints with those of other detectors added."""
     own: bytes = msgpack.packb(fingerprints)
     return HEAD.pack(*Decoded(record).head._replace(own=len(own))) + record[HEAD.size :] + own
 
@@ -296,14 +296,14 @@ def containment(a: Sketch, b: Sketch, shared: float) -> float:
 def missing_figures(a: Sketch, b: Sketch) -> float:
     """Estimate how many figures of the document with fewer figures the other document lacks.
 
-    The samples are compared up to the largest value that both cover. If a document has no figures, return 0.0.
+    Only hashes in the range that both samples cover are compared. If a document has no figures, return 0.0.
     """
     sample_a, sample_b = _sample(a), _sample(b)
     if not sample_a or not sample_b:
         return 0.0
     covered = min(s[-1] if len(s) < f else 0xFFFF for s, f in ((sample_a, a.figures), (sample_b, b.figures)))
     compared = min(bisect_right(sample_a, covered), bisect_right(sample_b, covered))
-    shared = len(set(sample_a).intersection(sample_b))  # values in both samples are covered
+    shared = len(set(sample_a).intersection(sample_b))  # a value in both samples is in the covered range
     return (compared - shared) / compared * min(a.figures, b.figures) if compared else 0.0
 
 

@@ -1,6 +1,6 @@
 """Decide whether a document is a copy, and choose its original among the candidates. No Scrapy.
 
-Detectors propose many candidates. Sketches are compared to measure each pair, and thresholds decide which are accepted.
+Detectors propose many candidates. Sketches are compared to measure each pair, and thresholds decide which are copies.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
 
     resemblance: float
     containment: float
-    length_ratio: float  # tokens of the longer text by those of the shorter; Peng et al., section 3.2, step 3
+    length_ratio: float  # tokens of the longer text divided by those of the shorter; Peng et al., section 3.2, step 3
     tokens: int  # tokens of the shorter text
     figures: int  # figures of the document that has fewer of them; 0 if one has none
     missing_figures: float  # the number of `figures` that the other document lacks
@@ -214,8 +214,8 @@ class Matcher:
 
         1. documents of preferred hosts;
         2. documents that the new one's URL returned: equal ones, else the last one, else all;
-        3. the first of the nearest ones, sorted by equal facts, by a URL that still returns them, by number of copies:
-           by resemblance alone, the order of arrival would split a family of texts;
+        3. of the nearest ones, preferably one with equal facts, then one that its URL still returns, then that with
+           most copies: by resemblance alone, the order of arrival would split a family of texts;
         4. of documents with the same text, title and facts as that one, the oldest.
         """
         self.apart = None
@@ -250,7 +250,7 @@ class Matcher:
         A document of a preferred host is compared only with documents of its own host, and only these show form.
         """
         proposed = [each for each in self.candidates(document, signature) if not self._outranks(document, each)]
-        if not proposed:  # as for most documents
+        if not proposed:  # most documents end here
             return []
         is_preferred = document.url in self.preference
         preferred = [each for each in proposed if not is_preferred and each[1].url in self.preference]
@@ -354,7 +354,7 @@ class Matcher:
     def _why_apart(self, document: Document, signature: Signature, earlier: Signature, pair: Pair) -> str | None:
         has_its_url = self.is_own(document.url, earlier)
         is_own = has_its_url and not document.is_one_of_several
-        is_own = is_own and _fragment(document.url) == _fragment(earlier.url)  # else it is another part of the page
+        is_own = is_own and _fragment(document.url) == _fragment(earlier.url)  # else another part of the page
         if not is_own and any(self.reviews.differ(url, earlier.url) for url in (document.url, *document.aliases)):
             return WHY_APART
         # The beginning of a text, as before a paywall, does not stand for the whole text, which copies may still have.

@@ -102,7 +102,7 @@ class JudgedPage:
 
     @cached_property
     def body(self) -> int:
-        """Where the text below the headline begins: after the first line, if the title has all of its words; else 0."""
+        """The number of words of the headline above the text: a first line of words of the title; 0 without one."""
         heading = tokenize(self.document.text.lstrip().partition("\n")[0])
         return len(heading) if set(heading) <= set(tokenize(self.signature.title)) else 0
 
@@ -248,7 +248,7 @@ class Pair:
 
     @property
     def _new(self) -> float:
-        """An estimate of the share of the later text's words that are new, in pieces of any length."""
+        """The estimated share of new words in the later text, in pieces of any length; at least `_grown`."""
         is_there = self._is_there[self._page.samples[1]]
         # A piece of n new words has n + WIDTH - 1 new shingles, but only n at the beginning or end of the text.
         pieces = int(np.count_nonzero(is_there[:-1] & ~is_there[1:])) - (not is_there[-1:].all())
@@ -303,7 +303,7 @@ class Pair:
     def _has_other_figures(self) -> bool:
         """True on one host if each text has a figure that the other lacks, and the texts seem to share a form.
 
-        They seem to if the titles say nothing, or if both texts have as many words: copies with other dates rarely do.
+        They seem to if the titles say nothing, or if both texts are equally long: copies with other dates rarely are.
         """
         later, earlier = self._later.sketch, self._earlier.sketch
         is_form = self._titles_say_nothing or later.tokens == earlier.tokens
@@ -470,7 +470,7 @@ class Siblings:
     def learn_copy(self, copy: Signature, original: Signature, resemblance: float) -> None:
         """Remember a copy that may be a sibling after all, so that it shows which text is form.
 
-        It may be one if the titles differ, or if the texts share little; if a title is missing, if it is no near copy.
+        It may be one if the titles differ, or the texts share little; without two titles, if it is no near copy.
         """
         has_titles = bool(copy.title and original.title)
         has_own_title = has_titles and not same_title(copy.title, original.title)

@@ -117,7 +117,7 @@ def _is_cut(root: etree._Element) -> bool:
 
 
 def has_long_tag(data: bytes) -> bool:
-    """Return quickly whether a tag has over `_LONG` bytes. Miss some tags that have less than twice as many."""
+    """Return quickly whether a tag has over `_LONG` bytes. A tag with less than twice as many may be missed."""
     starts = (data.rfind(b"<", at - _LONG, at) for at in range(_LONG, len(data), _LONG))
     return any(start >= 0 and data.find(b">", start, start + _LONG) < 0 for start in starts)
 

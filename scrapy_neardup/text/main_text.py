@@ -9,7 +9,7 @@ class or id (`related`), that it is hidden, that it is a dialog on cookies. None
 article into a hidden element, keep the posts of a forum in `#comments`, or call each block a widget. So a reason has a
 trust: how much text it may remove, as a multiple of the text that is left. If the reasons of one trust together remove
 more, the reason that removes most is given up on this page. Then the page is read again. The least trusted reasons are
-given up first. Some reasons are never given up if an article is left, whose comments may be many times as long. Long
+given up first. Some reasons are never given up if an article is left: its comments may be many times as long. Long
 links, such as headlines, count in what is left, but little in what is left out.
 
 **Two kinds of pages.** The score of a line is its letters, less twice those in links, less a fee that makes the scores
@@ -64,7 +64,7 @@ _LINKS_LEFT_OUT = 0.1  # the share of the letters of long links that counts in w
 
 _Reason = tuple[int, str]  # the trust, and the word that is the reason
 
-# Never read: no text, markup that the parser takes for text, or the pronunciation of the character beside it.
+# Never read: they have no text, markup that is parsed as text, or the pronunciation of the character beside it.
 _NEVER = _words("iframe noembed noframes rp rt script style title")
 _BREAKS = _words("br hr")
 _BLOCKS = _words(
@@ -103,7 +103,7 @@ _DIALOG_NAMES = _words(
     "alert banner bar box container dialog disclaimer layer manager message modal notice overlay panel popup"
     " preferences settings wall wrapper"
 )
-_TOPIC = re.compile("(product_)?(cat|category|tag)-")  # what a post is about, as WordPress has it
+_TOPIC = re.compile("(product_)?(cat|category|tag)-")  # a class for a subject of the post, in WordPress
 _BY_WORD: dict[str, _Reason] = {
     **{word: (_NAME, word) for word in _NAMES | _CONSENT_NAMES},
     **dict.fromkeys(_REPLY_NAMES, (_REPLIES, "comments")),
@@ -231,7 +231,7 @@ class _Page:
         return chosen if score >= _LEAST_SCORE and is_most and is_all and self._is_headed(chosen) else []
 
     def _is_headed(self, chosen: Sequence[int]) -> bool:
-        """Return whether little text is between the chosen lines and the heading above; True for a page without any.
+        """Return whether little text is between the chosen lines and the heading above; True for a page without one.
 
         If much is between, that may be what the page is about, and all pages of the site may have the chosen lines. As
         the <h1> may be the name of the site, the first line, or the one above, is a heading too if <title> repeats it.
@@ -291,7 +291,7 @@ class _Page:
             self._read(self._given_up)
 
     def _doubtful(self) -> list[tuple[float, _Reason]]:
-        """Return the reasons of the first trust that removes too much, each with its letters; [] if none does."""
+        """Return the reasons of the first trust that removes too much, with the letters that each removes; or []."""
         by_trust = defaultdict(list)
         for each in self.lines.left_out:
             by_trust[each.reason[0]].append(each)
@@ -318,8 +318,8 @@ def _weigh_more(left_out: Sequence[_LeftOut], prose: float) -> bool:
 class _Lines:
     """The lines of a page in order.
 
-    An element with a reason to leave it out is skipped, except for reasons in `given_up`; None means all reasons. For
-    elements in `holders`, reasons that a wrapper of a whole page may have do not count (`_is_of_wrapper`).
+    An element with a reason to leave it out is skipped. Reasons in `given_up` do not count; if that is None, no reason
+    counts. For elements in `holders`, reasons that a wrapper of a whole page may have do not count (`_is_of_wrapper`).
     """
 
     def __init__(self, given_up: Collection[_Reason] | None, holders: Collection[etree._Element]) -> None:
@@ -331,7 +331,7 @@ class _Lines:
         self.elements: list[tuple[int, int]] = []  # the ranges of all elements that have lines, inner ones first
         self.left_out: list[_LeftOut] = []
         self.marked: list[tuple[int, int]] = []  # the ranges of marked main parts, inner ones first
-        self.headings: list[int] = []  # the lines of <h1>, or the line after one that is left out
+        self.headings: list[int] = []  # the line of each <h1>, or the next line if it is left out
         self._given_up, self._holders = given_up, holders
         self._parts: list[str] = []  # of the current line
         self._link_parts: list[str] = []
@@ -433,7 +433,7 @@ def _holders(root: etree._Element, title: str) -> set[etree._Element]:
 
     The heading is the first <h1> that is a part of <title>, and at least half of it.
     """
-    headings = islice(outermost(root, "h1"), 8)  # more are no headings of the page
+    headings = islice(outermost(root, "h1"), 8)  # if there are more, those are hardly headings of the page
     repeated = (each for each in headings if title and 2 * len(text := text_of(each)) >= len(title) and text in title)
     found = chain(islice(root.iter("main"), 1), islice(_MAIN_ROLES(root), 1), islice(repeated, 1))
     return {holder for each in found for holder in each.iterancestors()}

@@ -104,7 +104,7 @@ def has_words(text: str, count: int) -> bool:
     number or a code is at most one word.
     """
     beginnings = "".join([part[0] for part in text.split(None, count)[:count]])
-    if len(beginnings) == count and beginnings.isalpha():  # many texts, in a tenth of the time
+    if len(beginnings) == count and beginnings.isalpha():  # many texts end here, in a tenth of the time
         return True
     return next(islice(_beginning().finditer(text), count - 1, None), None) is not None
 
@@ -325,7 +325,7 @@ def same_title(first: str, second: str) -> bool:
 
 
 def _is_cut(ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Return whether an ellipsis in `ours` cut off a part of `theirs`. If both have other parts, these must be equal."""
+    """Return whether a part of `ours` is a cut-off part of `theirs`. If both have other parts, these must be equal."""
     for stem in (part.rstrip(ELLIPSIS) for part in ours if part.endswith(tuple(ELLIPSIS))):
         others = [part for part in ours if part.rstrip(ELLIPSIS) != stem]
         rest = [part for part in theirs if not part.startswith(stem)]
@@ -371,9 +371,9 @@ def _shared(title: Words, titles: Collection[Words]) -> int:
 def names(later: Words, earlier: Words, *, each: bool = False) -> tuple[list[str], list[str]] | None:
     """Return the names in two titles: for each title, the tokens of its words that the other title lacks.
 
-    With `each`, words are counted: "Unit 3, block 2" lacks a "2" of "Unit 2, block 2". Return None if a title has over
-    `NAME` such words, except if all that differs is in one place, and has up to `NAME` tokens. Also return None if the
-    earlier title has no such word, except if both titles have the same words in another order.
+    With `each`, words are counted: "Unit 3, block 2" lacks a "2" of "Unit 2, block 2". Names must have at most `NAME`
+    words each, or must be in one place, with at most `NAME` tokens. The earlier title must have a name, or the same
+    words as the later one in another order. Otherwise return None.
     """
     alone = [
         [*(Counter(ours) - Counter(theirs)).elements()] if each else [word for word in ours if word not in theirs]
