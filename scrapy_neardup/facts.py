@@ -36,7 +36,7 @@ AHEAD = 60.0  # seconds by which the clock of a site may be ahead
 LONG_NUMBER = 10_000  # bits
 SHORTEST, LONGEST = 10, 50  # characters of a time
 FAR = 1e13  # numbers from here on are no times, in seconds or milliseconds since the epoch
-_BITS, _KIND = 3, 7  # the kind is in the last 3 of its 16 bits
+_BITS, _KIND = 3, 7  # the kind is in the last 3 of the first 16 bits
 _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:10|13)?|doi|productid")
 # Prices and quantities, which are no counters, are known by a part of the field's name (`_MONEY`), by a whole name in
 # its path, such as `price.value` (`_MONEY_OF`), or by a currency in the value (`_CURRENCY`).
