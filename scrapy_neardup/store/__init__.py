@@ -46,8 +46,8 @@ def open_store(
 ) -> Store:
     """Open the store at a path, on a server (`redis://…`), or in memory if `address` is None.
 
-    `run` is the id of a run to resume, "" to begin a new run, or None to open the store read-only. `unclean_run` is
-    what to do with the documents of dead runs: "forget" or "keep". `writer` names the spider or command that opens it.
+    `run` is the id of a run to resume, "" to begin a new run, or None to open the store read-only. `unclean_run` says
+    what to do with the documents of dead runs: "forget" or "keep". `writer` is the spider or command that opens it.
 
     Raise StoreError if the store can't be read, or if a detector had other parameters when the store was written.
     """
@@ -58,7 +58,7 @@ def open_store(
 
 
 def open_backend(address: str, namespace: str, *, writes: bool) -> Backend:
-    """Open the back end at an address; without `writes`, read-only. Raise StoreError if it can't be opened."""
+    """Open the back end at an address, read-only unless `writes`. Raise StoreError if it can't be opened."""
     check_kind(address)
     if is_server(address):
         backend: Backend = server_module(address).RedisBackend(address, namespace, writes=writes)
@@ -77,6 +77,6 @@ def server_module(address: str) -> ModuleType:
 
 
 def compact(address: str) -> None:
-    """Give unused space of a store's file back to the system, even while others use it. Leave a server as it is."""
+    """Shrink a store's file by its unused space, even while other processes use it. Do nothing for a server."""
     if not is_server(address):
         compact_file(address)

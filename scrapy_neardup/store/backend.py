@@ -24,8 +24,8 @@ class StoreError(Exception):
 class Selection(NamedTuple):
     """A selection of records to forget. Exactly one field is set."""
 
-    url: str | None = None  # the visit of a URL and, unless that is a copy, its document with all visits
-    host: str | None = None  # the URLs and documents of a host, with or without port, and evidence that names it
+    url: str | None = None  # its visit and, if that is no copy, also its document with all visits
+    host: str | None = None  # its URLs and documents, and evidence that names it; a port may be given
     run: str | None = None
     before: float | None = None  # the documents last seen before this time, in seconds since the epoch
 
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
     record: Record
     keys: array[int] = array("Q")  # the 64-bit keys by which the index finds the row, with well-mixed bits
     simhash: int | None = None
-    keeps_place: bool = False  # true if it exists and keeps its postings; then others do not read it as new
+    keeps_place: bool = False  # true for a change that keeps the postings; other processes do not read it as news
 
 
 @dataclass
@@ -61,17 +61,17 @@ class Found:
 
     rows: dict[int, list[Row]] = field(default_factory=dict)
     """The rows of each key. A few of them may belong to another key, so check their records."""
-    near: list[Row] = field(default_factory=list)  # with a near SimHash
+    near: list[Row] = field(default_factory=list)  # the rows with a near SimHash
     is_held: bool = False  # true if the back end now holds the entry that was passed with the lookup
     seen: bytes = b""  # a token by which `hold` detects rows that were added after the lookup
-    ahead: list[Row] = field(default_factory=list)  # those whose keys were passed with the lookup
+    ahead: list[Row] = field(default_factory=list)  # the rows with the keys passed as `ahead`
 
 
 class Backend(Protocol):
     """Storage and lookup of rows. Use a back end in one thread at a time.
 
-    A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns. The methods
-    that are defined here are for a store that no other process uses.
+    A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns. Methods
+    with a body are right for a store that no other process uses. Back ends replace the others.
     """
 
     name: str
@@ -79,13 +79,13 @@ class Backend(Protocol):
     is_remote: bool = False
     """True if the back end is a server. Other processes see this process's pending documents only on a server."""
     version: int = 0
-    """Changes when `news` has read what others wrote. Always 0 on a server, where rows may change at any time."""
+    """Changes when `news` has read rows of other processes. Always 0 on a server, where rows may change at any time."""
 
     def get(self, keys: Iterable[Key]) -> list[Row]:
         """Return the rows that exist under these keys, in any order."""
 
     def scan(self, kind: str, run: str = "") -> Iterator[Row]:
-        """Yield all rows of a kind, also unwritten ones, but no document that is pending in another process or crawl.
+        """Yield all rows of a kind, written or not, but no document that is pending in another process or crawl.
 
         For documents and host news, `run` selects those of one run. Documents in a file or on a server are sorted by
         key. Visits may come twice while others are written.
@@ -94,11 +94,11 @@ class Backend(Protocol):
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
     ) -> list[Found]:
-        """Return one answer for each question, in order. The first one also has the rows with the keys `ahead`.
+        """Return one answer for each question, in order. The first answer also has the rows with the keys `ahead`.
 
-        `entries` has a document to hold, or None, for each question. If no row has a key of the question, a server
-        holds the document as pending, even if the SimHash of a row is near. Once a document could not be held, later
-        documents of the call are not held either. Local back ends ignore `entries`.
+        `entries` has, for each question, a document to hold, or None. A server holds the document as pending if no
+        row has a key of the question, even if a row has a near SimHash. After the first document that it can't hold,
+        it holds none of the later ones. Local back ends ignore `entries`.
         """
 
     def rows_of(self, *keys: int, most: int) -> list[Row]:
@@ -107,7 +107,7 @@ class Backend(Protocol):
         return [*chain.from_iterable(found.rows.values())]
 
     def size(self, kind: str) -> int:
-        """Return the number of rows of a kind: committed documents, or visits of URLs."""
+        """Return the number of committed documents or of visits of URLs, depending on the kind."""
 
     def writers(self) -> set[int]:
         """Return the code of each run that has written documents."""
@@ -117,7 +117,7 @@ class Backend(Protocol):
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
-        """Hold a document as pending. Return False if rows with one of its keys were added after the lookup `seen`."""
+        """Hold a document as pending. Return False if rows with its keys were added after the lookup of `seen`."""
 
     def release(self, entry: Entry) -> None:
         """Delete a pending document."""
@@ -128,7 +128,7 @@ class Backend(Protocol):
     def flush(self, *, wait: bool) -> None:
         """Start to write all buffered rows. With `wait`, return once they are durable.
 
-        Raise StoreError if a write failed, or a server is known to be down. The rows stay in the buffer.
+        Raise StoreError if a write failed, or a server is known to be down. Then the rows stay in the buffer.
         """
         return
 
@@ -139,7 +139,7 @@ class Backend(Protocol):
     def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
         """Return rows that were written since the last call, and whether more remain.
 
-        A server returns only rows of runs and hosts, and new `documents` if they are asked for.
+        A server returns only rows of runs and hosts and, with `documents`, new documents.
         """
         return [], False
 
@@ -156,7 +156,7 @@ class Backend(Protocol):
         return
 
     def meet(self) -> None:
-        """Share pending documents, from now on, with other back ends of the same file and thread that call this."""
+        """From now on, share pending documents with each other back end of the file and thread that called this too."""
         return
 
     def describe(self) -> dict[str, object]:
@@ -183,7 +183,7 @@ class Lookup:
     def question(self, signature: Signature) -> Question:
         """Return the question by which the back end finds documents like this one."""
         keys = signature.index_keys
-        if self.in_ram:  # the keys of their detectors are not looked up
+        if self.in_ram:  # leave out the keys of detectors with such an index
             keys = array("Q", chain.from_iterable(signature.keys.get(name, ()) for name in self._newest))
         return Question(keys, self._most, None if self._distance is None else signature.simhash, self._distance or 0)
 

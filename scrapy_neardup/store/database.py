@@ -58,8 +58,8 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
     Raise StoreError if the file can't be opened or created.
     """
     check_file(Path(path), writes)
-    if writes:  # for the owner only, since URLs may have tokens; SQLite creates the log like the file
-        with suppress(OSError):  # there is one, or SQLite says why it can't be created
+    if writes:  # create it for its owner only, since URLs may have tokens; SQLite gives its log the same mode
+        with suppress(OSError):  # it exists, or SQLite says why it can't be created
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     with store_errors(path, "opened"):
         db = sqlite3.connect(
@@ -78,7 +78,7 @@ def open_database(path: str, table: str = TABLE, *, writes: bool, check: bool = 
 
 @contextmanager
 def store_errors(path: str, what: str) -> Iterator[None]:
-    """Convert SQLite's errors in a `with` block to StoreError with advice. `what` completes "the store can't be"."""
+    """Convert SQLite's errors in a `with` block to StoreError with advice. `what`, such as "read", says what failed."""
     try:
         yield
     except ERRORS as error:
@@ -86,7 +86,7 @@ def store_errors(path: str, what: str) -> Iterator[None]:
 
 
 def failure(path: str, what: str, error: Exception) -> StoreError:
-    """Return a StoreError with advice for one of `ERRORS`. `what` completes "the store can't be"."""
+    """Return a StoreError with advice for one of `ERRORS`. `what`, such as "read", says what failed."""
     why = " ".join(str(error).split())
     if "not a database" in why:
         return StoreError(f"store {path!r} {_NO_STORE}")
@@ -134,7 +134,7 @@ def _check_content(path: str, db: sqlite3.Connection, check: bool) -> None:
         raise StoreError(f"store {path!r} is an SQLite file but not a store of scrapy-neardup; it was left as it is")
     if check and ours:
         _check_formats(path, db, ours)
-        db.execute("BEGIN")  # one moment for all reads, since another process may begin a run
+        db.execute("BEGIN")  # all reads see the same rows, even if another process begins a run
         _check_rows(db, ours)
         db.execute("COMMIT")
 
@@ -150,7 +150,7 @@ def tables(db: sqlite3.Connection) -> list[str]:
 
 
 def _check_rows(db: sqlite3.Connection, names: list[str]) -> None:
-    """Raise sqlite3.DatabaseError if the file is damaged. In a large file, check only where the newest rows are."""
+    """Raise sqlite3.DatabaseError if the file is damaged. Of a large file, read only the newest row of each table."""
     if db.execute("PRAGMA page_count").fetchone()[0] * PAGE <= SMALL:
         [said] = db.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
@@ -204,10 +204,10 @@ class Writer:
     """Writes changes one after another, each in one transaction, through the thread of sqlitedict.
 
     It works around the pitfalls of sqlitedict:
-    - A failed `commit()` kills the thread, and who waits for a dead thread waits for ever. So COMMIT is sent as a
-      statement, which only raises if it fails, and all waits check that the thread is alive.
-    - The error of a statement is raised only at the next one, and statements queued behind the failed one are executed.
-      So a thread of its own waits for each statement before it sends the next. The crawl does not wait.
+    - A failed `commit()` kills the thread, and a caller that waits for a dead thread waits for ever. So COMMIT is sent
+      as a statement, whose failure only raises. All waits check that the thread is alive.
+    - A statement's error is raised only at the next statement, and sqlitedict executes what was queued behind it. So
+      a second thread sends each statement when the one before it has ended. The crawl does not wait.
     - sqlitedict sets `synchronous=OFF`, and has no option for the lock timeout. Both are set here on its connection.
     - It logs each error several times. Here its log is off, and the caller gets the error once.
     """
@@ -215,7 +215,7 @@ class Writer:
     def __init__(self, path: str, table: str) -> None:
         self._path = path
         self._table = table
-        self.first = END  # the number of the first new row of the last write, from before its commit on
+        self.first = END  # the number of the first new row of the last write, set just before its COMMIT
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="neardup-store")
         options = {"tablename": table, "journal_mode": "WAL", "encode": bytes, "decode": bytes}
         with store_errors(path, "opened"):
@@ -265,7 +265,7 @@ class Writer:
         yield from _for_some(f"INSERT {into}", [row for key, row in rows.items() if not changes[key][1]], update)
 
     def check_file(self) -> None:
-        """Raise StoreError if the file was deleted or replaced, since rows then go to the old file."""
+        """Raise StoreError if the file was deleted or replaced: SQLite would go on writing to the old one."""
         with suppress(OSError):
             if os.path.samestat(os.stat(self._path), self._file):
                 return

@@ -1,8 +1,8 @@
 """The back ends of one machine: in memory, and in an SQLite file.
 
-In a file, rows are in one table, which is a `SqliteDict`. The index is only a cache. Rows stay in RAM until they are
-written. All other rows are read from the table, over a connection that writes no rows. New rows of other processes are
-recognised by their numbers, which are higher than all row numbers known so far.
+In a file, the rows of a namespace are in one table, which is a `SqliteDict`. The index is only a cache. A row stays in
+RAM until it is written. All other rows are read from the table, over a connection that writes no rows. Each written row
+gets a number above all numbers before it. So a process finds new rows of others by their numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MemoryBackend(Backend):
     def __init__(self) -> None:
         self.index = RowIndex()
         self._rows: dict[Key, Record | None] = {}
-        """Records by key. None stands for a deleted row that may still be in the file of a derived back end."""
+        """Records by key. None stands for a deleted row, which may still be in the file of an `SqliteBackend`."""
         self._pending: dict[Key, int] = {}  # the number of index keys of each pending document
         self._written = 0
 
@@ -66,9 +66,9 @@ class MemoryBackend(Backend):
         return answers
 
     def _found(self, question: Question, places: Places, times: int = 1) -> Found:
-        """Return the existing rows at `places`, found by asking for `times` as many rows as the question wants.
+        """Return the rows at `places`, which the index gave when asked for `times` as many rows as the question wants.
 
-        If too few of them exist, since others were deleted, ask again for more.
+        If too few of these rows still exist, ask the index again, for more.
         """
         if not places.keys and not places.near:
             return Found()
@@ -129,7 +129,7 @@ class SqliteBackend(MemoryBackend):
 
     index: StoredIndex
     _meeting: ClassVar[WeakSet[SqliteBackend]] = WeakSet()
-    """The back ends that find each other's pending documents. Crawlers of one process share nothing but the class."""
+    """The back ends of this process that share pending documents (`meet`). Its crawlers have no other common object."""
 
     def __init__(self, path: str, *, namespace: str = "", writes: bool = True) -> None:
         super().__init__()
@@ -137,9 +137,9 @@ class SqliteBackend(MemoryBackend):
         self._table = database.table_of(namespace)
         self._place = self.name, self._table, get_ident()
         self._db = open_database(self.name, self._table, writes=writes)
-        self._known = 0
-        self._own: deque[tuple[int, int]] = deque()  # ranges of own rows that `_read_news` has not reached
-        self._waiting: dict[Key, bool] = {}  # the rows to write next, and whether others are to read each as new
+        self._known = 0  # the highest row number that was read
+        self._own: deque[tuple[int, int]] = deque()  # numbers of rows of this process that `_read_news` has not reached
+        self._waiting: dict[Key, bool] = {}  # rows to write next, and whether each is news to others
         self._writing: tuple[Future[int], Changes] | None = None
         self._locks: dict[str, BaseFileLock] = {}
         self.index = StoredIndex(self._db, self.name, self._table, self._lacks_number, writes=writes)
@@ -187,15 +187,16 @@ class SqliteBackend(MemoryBackend):
         return found
 
     def unread(self, questions: Sequence[Question]) -> list[Found]:
-        """Return the documents that another back end may not have read yet: pending and new ones.
+        """Return the pending and unwritten documents that answer questions of another back end of this process.
 
-        A new document counts as pending until it is in the file. So the file gets it before any visit that names it.
+        An unwritten document counts as pending, unless the last write failed. So the other back end waits until the
+        document is in the file, and only then writes a visit that names it.
         """
         answers = super().find(questions)
         found = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
         new = {row.key: cast(Record, row.value) for row in found if row.key in self._rows and is_id(row.key)}
         waits = new.keys() <= self._pending.keys() or self._can_write()
-        # Encoded, since each store counts the copies of a document by itself.
+        # As bytes, so that each store makes its own object, which has the count of copies in this store.
         rows = {key: Row(key, dump(key, each), waits or key in self._pending) for key, each in new.items()}
 
         def unread(some: Iterable[Row]) -> list[Row]:
@@ -276,12 +277,12 @@ class SqliteBackend(MemoryBackend):
                 raise error
             new = sum(is_new and record is not None for record, is_new in changes.values())
             self._own.append((future.result(), future.result() + new - 1))
-            self.version = 0  # so that `news` reads the rows behind these
+            self.version = 0  # so that `news` reads the rows after these
             for key in changes.keys() - self._waiting.keys():
                 self._rows.pop(key, None)
 
     def _lacks_number(self, place: int) -> bool:
-        """Return whether a row has no number yet, or will get a new one."""
+        """Return whether the row at a place has no number yet, or will get a new one."""
         writing = self._writing[1].get(place) if self._writing else None
         return place in self._pending or self._waiting.get(place, False) or bool(writing and writing[1])
 
@@ -300,7 +301,7 @@ class SqliteBackend(MemoryBackend):
     def _read_news(self) -> tuple[list[Row], bool]:
         """Read and index at most `AT_ONCE` new rows of other processes, up to the next row of this process.
 
-        Return them, and whether more remain. If this process has just written rows, wait until the write has ended.
+        Return them, and whether more remain. At a row that this process is still writing, wait until it is written.
         """
         first, last = self._own[0] if self._own else (END, 0)
         query = f'SELECT number, key, value FROM "{self._table}" WHERE number > ? AND number < ? ORDER BY number LIMIT'
@@ -337,7 +338,7 @@ class SqliteBackend(MemoryBackend):
 
     def is_held(self, run: str) -> bool:
         lock = self._lock(run)
-        if run in self._locks or not os.path.exists(lock.lock_file):  # a mere look creates no file
+        if run in self._locks or not os.path.exists(lock.lock_file):  # this check must not create it
             return run in self._locks
         try:
             lock.acquire(timeout=0)

@@ -1,18 +1,19 @@
-"""Define the rows of a store: their keys, their records as bytes, and what the index finds them by. No I/O.
+"""Define the rows of a store: their keys, their records as bytes, and their keys in the index. No I/O.
 
 The key of a document or visit is an integer of 64 bits. A document's key is its *id*: the code of the run that wrote
-it (31 bits), and the number of the row in this run (32 bits). A visit's key is the hash of its URL or name, and
-negative. All other keys are text: `host/ID`, `run/RUN` and `meta/NAME`.
+it (31 bits), and the number of the row in this run (32 bits). A visit's key is negative: a hash of its URL or name.
+All other keys are text: `host/ID`, `run/RUN` and `meta/NAME`.
 
-A value is a CRC-32 (4 bytes, big-endian) of the key and the body, and the body in MessagePack, which holds data only,
-so a file from a stranger can't run code. The body is a list of the fields in `FIELDS`, or a map for the kind `meta`:
+A value is a CRC-32 (4 bytes, big-endian) of the key and the body, then the body in MessagePack. MessagePack holds only
+data, so a stranger's file can't run code. The body is a list of the fields in `FIELDS`, or a map for the kind `meta`:
 
 - document: `record` are the bytes that `fingerprints/record.py` describes; `sample` is true for a sample of its host;
 - visit: `target` is the id of its document, or nil for a URL to be fetched each time. Without `url` and `name`, the
-  URL is the document's own. `at` is the id of the state, or 0 for that of the document; `before` has the fields of the
-  state before the run. Fields at the end that have their default are left out;
-- host: `trials` are `hosts.Trial`; `met` maps each new host to the time of its first page; `counters` are
-  `[host, hashed name of a fact, whether it is a counter]`.
+  URL is the document's own. `at` is an id like that of a document: its run was the first to see the visit's state
+  (see `visits.py`). 0 stands for the id in `target`. `before` has the fields of the visit before that run. Fields at
+  the end of the list are left out if they have their default;
+- host: `trials` has the fields of each `hosts.Trial`; `met` maps each new host to the time of its first page;
+  `counters` has lists `[host, hashed name of a fact, whether it is a counter]`.
 """
 
 from __future__ import annotations
@@ -53,20 +54,20 @@ _UNREADABLE = struct.error, UnpackException
 DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, *_UNREADABLE)
 """Exceptions to catch when reading bytes that may be damaged, such as truncated JSON or `1e999` for a number."""
 
-_DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, 0, None, "")  # of a visit
+_DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, 0, None, "")  # of the fields of a visit
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 _ROWS = 1 << 32  # the maximum number of rows of a run
-_IDS = {  # the id of a run is part of a file name, so a hostile one must not lead out of the folder
+_IDS = {  # names of rows; that of a run is in a file name too, so a hostile one must not lead out of the folder
     RUN: re.compile(r"[\w.-]{1,200}"),
     HOST: re.compile(r"[0-7][0-9a-f]{15}"),
     META: re.compile("made"),
 }
-_NAMES = ("copy ", "delivery ", "item ", "own delivery ")  # what no URL begins with
-_OF_NAME = 1 << 62  # set in the hashes of names, and not in those of URLs, which are counted
+_NAMES = ("copy ", "delivery ", "item ", "own delivery ")  # the beginnings of names of visits; no URL begins so
+_OF_NAME = 1 << 62  # this bit is 1 in the hash of a name, and 0 in that of a URL, so that URLs can be counted
 Key: TypeAlias = int | str
 _END = (1 << 63) - 1  # above the key of any document
 COUNTED = {DOCUMENT: range(_END), VISIT: range(-1 << 63, -_OF_NAME)}
-"""The keys of documents, and of the visits of URLs."""
+"""The keys of the rows that are counted: documents, and visits of URLs. Visits with a name are not counted."""
 
 
 class FormatError(ValueError):
@@ -87,26 +88,26 @@ class Run:
     """The highest row number when the run was last closed. Rows up to it are kept if the resumed run dies."""
     paused: float = 0.0  # the time of the last clean end; 0 if there was none
     forgotten: tuple[tuple[int, int], ...] = ()  # ranges of forgotten rows, as first and last number
-    lost: tuple[tuple[float, float], ...] = ()  # times from which the run lost rows, so deliveries in them do not count
+    lost: tuple[tuple[float, float], ...] = ()  # periods of which rows were lost, so that deliveries do not count
     stats: Mapping[str, int] = field(default_factory=dict)
-    """Scrapy's stats of the run, without their prefix. For a resumed run, the sums over all openings."""
+    """The run's stats in Scrapy, without `neardup/`. For a resumed run, the sums over all openings."""
     writer: str = ""  # the spider or command that last opened the run; "" for another program
-    fields: list[str] = field(default_factory=list)  # names of fields with facts, of which documents have only hashes
+    fields: list[str] = field(default_factory=list)  # names of fields with facts, hashed in documents
 
     def ended(self, last: int, *, forget: bool = False) -> Run:
-        """Return this record as ended, with rows up to `last`; `forget` marks rows above `sealed` as forgotten."""
+        """Return this record as ended, with rows up to `last`. With `forget`, rows above `sealed` become forgotten."""
         now = max(self.started, time.time())
         lost = ((self.sealed + 1, last),) if forget and last > self.sealed else ()
         paused = self.paused if forget else now
-        forgotten = tuple(dict.fromkeys(self.forgotten + lost))  # an earlier end may have been cut off
+        forgotten = tuple(dict.fromkeys(self.forgotten + lost))  # without doubles, as of an end that was cut off
         periods = (*self.lost, (self.paused, now)) if forget else self.lost
         return replace(
             self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=forgotten, lost=periods
         )
 
     def with_stats(self, stats: Mapping[str, int], fields: Iterable[str] = ()) -> Run:
-        """Return the record with the stats, and names of fields, of the current opening added."""
-        sums = {name: self.stats.get(name, 0) + int(count) for name, count in stats.items()}  # bool is not a count
+        """Return this record with the stats and the names of fields of the current opening added."""
+        sums = {name: self.stats.get(name, 0) + int(count) for name, count in stats.items()}  # a bool becomes a number
         return replace(self, stats={**self.stats, **sums}, fields=sorted({*self.fields, *fields}))
 
 
@@ -116,7 +117,7 @@ class HostNews:
 
     trials: list[Trial] = field(default_factory=list)
     met: dict[str, float] = field(default_factory=dict)  # the time of the first page of each new host
-    counters: list[tuple[str, int, bool]] = field(default_factory=list)  # host, hashed name, whether it is one
+    counters: list[tuple[str, int, bool]] = field(default_factory=list)  # host, hashed name, whether it is a counter
 
 
 Record: TypeAlias = Signature | Visit | Run | HostNews | Mapping[str, Any]
@@ -127,7 +128,7 @@ Record: TypeAlias = Signature | Visit | Run | HostNews | Mapping[str, Any]
 
 
 def canonical_place(place: str) -> str:
-    """Return the canonical form of a URL. The name of a visit stays as it is."""
+    """Return the canonical form of a URL, or the name of a visit as it is."""
     return place if place.startswith(_NAMES) else canonical_url(place)
 
 
@@ -141,16 +142,16 @@ def visit_key(place: str) -> int:
 def kind_of(key: Key) -> str:
     if isinstance(key, int):
         return DOCUMENT if key >= 0 else VISIT
-    return str(key).partition("/")[0]  # in a damaged file it may be anything
+    return str(key).partition("/")[0]  # in a damaged file, a key may have any type
 
 
 def name_of(key: Key) -> Key:
-    """Return a key without its kind; an integer as it is."""
+    """Return a key without its kind, such as RUN for `run/RUN`. Return an integer as it is."""
     return key if isinstance(key, int) else key.partition("/")[2]
 
 
 def key_of(kind: str, name: Key) -> Key:
-    """Return the key of the row of a kind, given its name. Raise ValueError if no store can have it."""
+    """Return the key of a row, given its kind and name; see `name_of`. Raise ValueError for an impossible key."""
     key = name if kind in (DOCUMENT, VISIT) else f"{kind}/{name}"
     if not (is_key(key) and kind_of(key) == kind):
         raise ValueError(f"its key is {name!r:.80}; allowed is the id of a document or run, or the hash of a visit")
@@ -166,9 +167,9 @@ def is_key(key: object) -> bool:
 
 
 def bounds(kind: str, run: str = "") -> tuple[Key, Key]:
-    """Return a key before all rows of a kind, and one behind them. `run` selects the documents or host news of a run.
+    """Return two keys: one before all rows of a kind, and one after them. SQLite sorts integers before text.
 
-    In SQLite, integers come before text.
+    With `run`, the rows are only the documents or host news of this run.
     """
     if kind == VISIT:
         return COUNTED[kind].start, 0
@@ -205,12 +206,12 @@ def number_of(id: int) -> int:
 
 
 def id_in(key: Key) -> int:
-    """Return the id of a document or of host news, given the key."""
+    """Return the id in the key of a document or of host news."""
     return key if isinstance(key, int) else int(key.partition("/")[2], 16)
 
 
 def origin(key: Key, record: Record) -> int:
-    """Return the id with the code of the run that wrote a document, host news, or the state of a visit."""
+    """Return an id with the code of the run that wrote a document, host news, or the state of a visit."""
     return record.at if isinstance(record, Visit) else id_in(key)
 
 
@@ -219,19 +220,19 @@ def origin(key: Key, record: Record) -> int:
 
 @lru_cache(maxsize=1024)
 def index_key(kind: str, name: str | int) -> int:
-    """Return an index key that is made of no fingerprint. A key of the kind finds:
+    """Return an index key for another lookup than by fingerprint. The kinds of lookups, and what `name` is for each:
 
     - `page`: the items of a page that gave several, by the canonical URL of the page;
-    - `host`: the samples of a host, by the name of the host;
+    - `host`: the documents that are samples of a host, by the name of the host;
     - `run`: the visits whose state a run saw first, by the code of the run;
     - `mirrors`: the visits that are copies of a document, by the id of the document;
-    - `links`: the other visits of a document except that of its own URL, by the id of the document.
+    - `links`: the visits of a document that are no copies, without that of its own URL, by the id of the document.
     """
     return spread((hash_text(name) if isinstance(name, str) else name) ^ salt(kind))
 
 
 def visit_keys(visit: Visit) -> array[int]:
-    """Return the index keys of a stored visit. That of a document's own URL has none if both are of one run."""
+    """Return the index keys of a stored visit: none if its URL is its document's own, and one run wrote both."""
     is_own, run = not (visit.url or visit.name), code_of(visit.at)
     if is_own and code_of(visit.target or 0) == run:
         return array("Q")
@@ -242,9 +243,9 @@ def visit_keys(visit: Visit) -> array[int]:
 
 
 def postings(record: Record) -> tuple[array[int], int | None]:
-    """Return the keys and the SimHash by which the index finds a record. Only documents and visits have some."""
+    """Return the keys and the SimHash by which the index finds a record. Only documents and visits have any."""
     if isinstance(record, Signature):
-        # Including the keys of a detector with an index in RAM, although they are never looked up.
+        # These include the keys of detectors with an index in RAM, which are never looked up.
         keys = array("Q", record.index_keys)
         if record.url and record.label:
             keys.append(index_key("page", canonical_url(record.url)))
@@ -275,7 +276,7 @@ def is_intact(key: Key, value: object) -> bool:
 def load(key: Key, value: bytes) -> Any:
     """Decode the value of the row with this key. Return the record. Raise ValueError for a damaged row.
 
-    A visit is returned as it is stored: without its document, and without a URL that is the document's own.
+    A visit is returned as it is stored: without its document, and without its URL if that is the document's own.
     """
     body = memoryview(value)[4:]
     if value[:4] != _checksum(key, body):
@@ -336,16 +337,17 @@ def _run(key: Any, body: Any) -> Run:
 
 READERS: dict[str, Callable[[Key, Any], Record]]
 READERS = {DOCUMENT: _document, VISIT: _visit, HOST: _host, RUN: _run, META: lambda key, body: dict(body)}
-"""For each kind, what returns the record of a row, given its key and the fields of its body."""
+"""For each kind, the function that makes the record of a row from the key and the body."""
 
 
 # The record of a store
 
 
 def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict[str, Any]:
-    """Return the record of a store with these schemes added. `stored` is its present record; None for a new store.
+    """Return the record of a store with `schemes` added. `stored` is its present record; None for a new store.
 
-    Raise FormatError if it has another format, ValueError if it is damaged or has another scheme under the same name.
+    A scheme says how something is made, such as a detector's fingerprints. Raise FormatError if `stored` has another
+    format; ValueError if it is damaged, or has another scheme under the same name.
     """
     try:
         format = int(stored["format"]) if stored else FORMAT

@@ -1,4 +1,8 @@
-"""Open, record and close the runs of a store, end dead ones, and forget what is selected or what a run wrote."""
+"""Open and close the runs of a store, end dead ones, and forget a run or another selection.
+
+A run is *open* until its record says that it is closed. It is *alive* as long as a process holds its lock. A run that
+is open, but not alive, is *dead*.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +40,9 @@ class Session:
     def __init__(self, backend: Backend, schemes: Mapping[str, str]) -> None:
         self.run = ""  # the id of the run of this process; "" if the store is open read-only
         self.runs: dict[int, Run] = {}  # the records of all known runs by code
-        self._open: dict[str, None] = {}  # the ids of the open runs; each commit asks for them
+        self._open: dict[str, None] = {}  # the ids of the open runs, listed since each commit asks for them
         self.made: dict[str, Any] = {}  # the record of the store: its format, and all schemes so far
-        self.erasures = 0  # how often rows of a run were forgotten since the store was opened, as far as known
+        self.erasures = 0  # how often this process learned that rows of a run were forgotten
         self.sealed = 0  # the highest row number of the run when this process opened it
         self._backend = backend
         self._schemes = schemes
@@ -49,9 +53,9 @@ class Session:
     def begin(self, run: str | None, writer: str) -> list[Run]:
         """Open the run `run`, a new run for "", or none for None. Lock all dead runs, and return them.
 
-        If the run to resume had died, it is among the dead runs.
+        If the run `run` was dead, it is among them.
         """
-        writers = self._backend.writers()  # first, since a run has a record before it has documents
+        writers = self._backend.writers()  # first, since a run that begins now has a record before it has documents
         self.update_runs(self._backend.scan(RUN))
         for lost in sorted(writers.difference(self.runs)):
             why = f"the record of a run is missing, whose documents have the code {lost:08x}; restore a backup"
@@ -70,7 +74,7 @@ class Session:
         return dead if mine.closed is not None else [*dead, mine]
 
     def run_at(self, id: int) -> str:
-        """Return the id of the run that wrote the row with an id; the code of the run if it has no record."""
+        """Return the id of the run that wrote the row with the given id; if the run has no record, its code."""
         code = records.code_of(id)
         if code == self._code:
             return self.run
@@ -82,7 +86,7 @@ class Session:
         return records.code_of(id) == self._code
 
     def is_of_writer(self, id: int) -> bool:
-        """Return whether the run in the id of a row was of the same spider or command as the run of this process."""
+        """Return whether the spider or command of this process's run also wrote the row with this id."""
         known, mine = self.runs.get(records.code_of(id)), self.runs.get(self._code)
         return known is mine or (known is not None and mine is not None and known.writer == mine.writer)
 
@@ -93,7 +97,7 @@ class Session:
     def overdue(self) -> list[Run]:
         """If the next check is due, lock the dead runs, and return their records; else return [].
 
-        A run is dead after `LOOKS` checks in a row without a living process, so that a process has time to reconnect.
+        A run counts as dead after `LOOKS` checks in a row that find it not alive. So a process has time to reconnect.
         """
         if time.monotonic() < self._look_at:
             return []
@@ -102,7 +106,7 @@ class Session:
         return self.hold_dead(name for name, times in self._missed.items() if times >= LOOKS)
 
     def hold_dead(self, names: Iterable[str]) -> list[Run]:
-        """Lock the dead runs among these, and return their records."""
+        """Lock those of the named runs that are dead, and return their records."""
         held, dead = [name for name in names if self._backend.hold_run(name)], list[Run]()
         try:
             self.update_runs(self._backend.get(f"{RUN}/{name}" for name in held))  # some may have been closed meanwhile
@@ -113,7 +117,7 @@ class Session:
         return dead
 
     def _claimed(self, wanted: str) -> str:
-        """Lock the run `wanted`, or a new run if `wanted` is empty. If it is taken, append a number. Return the id."""
+        """Lock the run `wanted`; for "", a new run. If the id is taken, append a number. Return the id."""
         name = wanted or f"{time.strftime('%y%m%d-%H%M%S')}-{uuid4().hex[:4]}"
         for run in (name, *(f"{name}-{n}" for n in range(1, 1000))):
             known = self.runs.get(records.code(run))
@@ -122,7 +126,7 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """Add schemes to the record of the store if `writes`. Raise StoreError if one differs from a stored one."""
+        """If `writes`, add schemes to the record of the store. Raise StoreError if one is stored there with other values."""
         before: Any = next(map(self.load, self._backend.get([MADE])), None)
         if before is None and self.runs:
             raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")
@@ -173,7 +177,7 @@ class Session:
             self._open[run.id] = None
 
     def has_forgotten(self, id: int) -> bool:
-        """Return whether the row with this id was forgotten with its run."""
+        """Return whether the row with this id was forgotten together with other rows of its run."""
         run = self.runs.get(records.code_of(id))
         if run is None or not run.forgotten:
             return False
@@ -186,7 +190,7 @@ class Session:
         return records.id_of(self._code, self._last)
 
     def end(self, ended: Run, last: int) -> None:
-        """Write `ended`, the record of a dead run with rows up to `last`. The run of this process stays open."""
+        """Write `ended`, the record of a dead run with rows up to `last`. If this process resumed it, it stays open."""
         if ended.id == self.run:
             ended, self._last = replace(ended, closed=None), max(self._last, last)
             self.sealed = self._last
@@ -194,14 +198,14 @@ class Session:
 
 
 def end(store: Store, runs: list[Run], *, keeps: bool) -> None:
-    """End locked dead runs; unless `keeps`, forget their documents. Release the locks, except of this process's run."""
+    """End dead runs that are locked, and release all but this process's run. Unless `keeps`, forget their documents."""
     try:
         for run in runs:
             last, outcome = _last(store, run), "are kept"
             ended = run.ended(last, forget=not keeps)
             if not keeps:
                 store.session.save(replace(run, forgotten=ended.forgotten))
-                store.flush()  # before rows are erased, so that none is taken for held if this is cut off
+                store.flush()  # first, so that no row is taken for held if erasing is cut off
                 outcome = f"are forgotten: {erase(store, run.id, after=run.sealed)}"
             store.session.end(ended, last)
             logger.warning("Run %s died. Its documents %s (NEARDUP_UNCLEAN_RUN)", run.id, outcome)
@@ -213,9 +217,9 @@ def end(store: Store, runs: list[Run], *, keeps: bool) -> None:
 
 
 def forget(store: Store, what: Selection, *, only_counts: bool) -> Forgotten:
-    """Forget a selection, unless `only_counts`. Return the numbers of its documents and URLs.
+    """Forget a selection; with `only_counts`, only count it. Return the numbers of its documents and URLs.
 
-    All visits of a forgotten document are forgotten too, and evidence on mirrors that names the selected URL or host.
+    Also forget all visits of these documents, and the evidence on mirrors that names the selected URL or host.
     """
     if what.run is not None:
         return _forget_run(store, what.run, only_counts=only_counts)
@@ -243,7 +247,7 @@ def _selection(store: Store, what: Selection) -> tuple[list[Signature], list[Vis
         own += [each for each in store.of_page(what.url) if each not in own]
         before = store.document(visit.before.target or 0) if visit and visit.before else None
         if before and before not in own and canonical_url(before.url or "") == canonical_url(what.url):
-            own.append(before)  # else a page that returns it again would be dropped
+            own.append(before)  # else a page that returns this document again would be dropped
         return own, [visit] if visit else [], store.hosts.known(canonical_url(what.url))
     if name := what.host:
         documents = [each for each in store.signatures() if is_of(name, each.url)]
@@ -280,7 +284,7 @@ def _forget_run(store: Store, name: str, *, only_counts: bool) -> Forgotten:
         run, count = store.session.runs[records.code(name)], _counted(store, name)
         last = _last(store, run)
         store.session.save(replace(run, sealed=max(run.sealed, last), forgotten=((1, last),) if last else ()))
-        store.flush()  # as for a dead run
+        store.flush()  # before rows are erased, as in `end`
         erase(store, name)
         store.flush()
         return count
@@ -300,7 +304,7 @@ def _counted(store: Store, name: str) -> Forgotten:
 
 
 def erase(store: Store, run: str, *, after: int = 0) -> int:
-    """Undo what a run wrote with numbers above `after`. Return the number of erased documents."""
+    """Undo what a run wrote in rows with numbers above `after`. Return the number of erased documents."""
     for key, visit in store.urls.of_run(run, after):
         store.urls.undo(key, visit)
     count = 0
