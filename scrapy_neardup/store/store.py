@@ -2,17 +2,18 @@
 
 A document is *pending* from `add` until it is committed or withdrawn. Lookups find pending and committed documents. A
 committed document is a row that never changes. Its key begins with the code of the run that added it, so two processes
-never choose the same key, and writing a row twice changes nothing. What a URL returned last is a row with the hash of
-the URL as its key, which is written in place.
+never choose the same key, and writing a row twice changes nothing. What a URL returned last is its *visit*: a row with
+the hash of the URL as its key, in place of the visit before.
 
-If two processes claim copies at the same time on a server, one finds the other's document:
+To *claim* a document is to look for its original and, if there is none, to hold the document as pending. On a server,
+two processes may claim copies of each other at the same time. Then one finds the document of the other:
 
-1. A lookup asks for the rows with the document's fingerprints. If there are none, the server holds the document (stores
-   it as pending) in the same round trip.
-2. If the document is a copy of none of the rows, the client asks the server to hold it. The server refuses if a
+1. A lookup asks for the rows with the document's fingerprints. If there are none, the server holds the document in the
+   same round trip.
+2. If there are rows, but the document is a copy of none, the client asks the server to hold it. The server refuses if a
    document with one of the fingerprints was added after the lookup. Then the client repeats the lookup.
-3. Documents with a near SimHash do not prevent the server from holding the document. The client compares them
-   afterwards, and releases the document if it is a copy of one of them.
+3. Documents with a near SimHash do not prevent the server from holding the document. The client compares them with it
+   afterwards, and releases it if it is a copy of one of them.
 
 A local back end holds a document for its own process only. Other processes find the document once it is committed. The
 crawls of one process, which run in one thread, find each other's pending documents in memory (`Backend.meet`).
@@ -44,7 +45,7 @@ from .visits import MANY, Visits
 
 BATCH, BATCH_SECONDS = 1000, 0.5  # the rows in the buffer, or its age in seconds, after which it is flushed
 SHARED_SECONDS = 0.04  # the age if other runs are open, since they need the rows soon; it costs 5 % of a crawl
-SAMPLES = 128  # samples of a host to read; every further 128 of a run halve the share of documents that become samples
+SAMPLES = 128  # samples of a host to read; after each 128 samples, a run takes only half as many documents as samples
 HOSTS = 10_000  # hosts whose samples are counted
 RECENT = 256  # decoded documents to cache, since pages of one template find the same candidates again and again
 
@@ -67,7 +68,7 @@ class Store:
         self.stats: dict[str, int] = {}  # Scrapy's stats of this run so far, without prefix; stored at its end
         self.fields: set[str] = set()  # the names of fields with facts in this run so far; stored with the stats
         self.run = ""  # the id of the run of this process; "" if the store is open read-only
-        self.pending: set[Signature] = set()  # of this process; the back end has the entry of each
+        self.pending: set[Signature] = set()  # documents of this process; the back end has an entry of each
         self.lookup = Lookup(detectors)
         self.backend, self.is_remote = backend, backend.is_remote
         self.session = Session(backend, self.lookup.schemes)
@@ -80,11 +81,11 @@ class Store:
         self._held: WeakValueDictionary[int, Signature] = WeakValueDictionary()
         self._recent: deque[Signature] = deque(maxlen=RECENT)
         self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process; see `_is_gone`
-        self._elsewhere: WeakSet[Signature] = WeakSet()  # pending elsewhere when they were last found
+        self._elsewhere: WeakSet[Signature] = WeakSet()  # pending in another process or crawl when last found
         self._samples: Counter[str] = Counter()  # the number of samples by host that this process made
-        self._intended: Signature | None = None
+        self._intended: Signature | None = None  # see `intend`
         self._seen = b""  # `Found.seen` of the last lookup of the intended document
-        self._foreseen: dict[Signature, Found] = {}
+        self._foreseen: dict[Signature, Found] = {}  # see `foresee`
         try:
             self._begin(run, writer)
         except BaseException:
@@ -115,16 +116,16 @@ class Store:
             self._foreseen = dict(zip(questions, self._ask(questions, entries), strict=True))
 
     def _apart(self, signatures: Sequence[Signature]) -> dict[Signature, Question]:
-        """Return the questions of those documents that share no key or near SimHash with another document.
+        """Return the questions of those documents that share no key or near SimHash with another one of `signatures`.
 
-        These documents can't be candidates of one another. So an answer is still complete when its document is claimed.
+        These documents can't be candidates of each other. So no answer is incomplete when its document is claimed.
         """
         asked = [self.lookup.question(each) for each in signatures]
         together = sharing(asked)
         return {signatures[place]: each for place, each in enumerate(asked) if place not in together}
 
     def intend(self, signature: Signature) -> None:
-        """Set the document to hold. A server holds it during the lookup if no row has one of the document's keys."""
+        """Set the document to hold. A server holds it at its next lookup if no row has one of its keys."""
         self._intended, self._seen = signature, b""
 
     def find(self, signature: Signature) -> list[tuple[str, Signature]]:
@@ -137,7 +138,7 @@ class Store:
             self._seen = found.seen
             if found.is_held:
                 self._keep_pending(signature)
-        if not (found.rows or found.near or self.lookup.in_ram):  # as of most documents
+        if not (found.rows or found.near or self.lookup.in_ram):  # as for most documents
             return []
         return self._candidates(signature, found)
 
@@ -151,7 +152,7 @@ class Store:
         return found
 
     def _candidates(self, signature: Signature, found: Found) -> list[tuple[str, Signature]]:
-        """Return the candidates among the rows found. On a server, pending ones count only for a document to hold."""
+        """Return the candidates in `found`. On a server, pending ones count only if `signature` is to be held."""
         is_look = self.is_remote and signature is not self._intended
         rows = {row.key: row for row in chain(found.near, *found.rows.values())}
         # A damaged index may lead to any row.
@@ -168,11 +169,11 @@ class Store:
         return candidates
 
     def _sorted(self, documents: Iterable[Signature]) -> list[Signature]:
-        """Return documents that were not forgotten, oldest first."""
+        """Sort documents, oldest first. Leave out forgotten ones."""
         return sorted((each for each in documents if not self._is_gone(each)), key=attrgetter("first_seen", "id"))
 
     def add(self, signature: Signature) -> bool:
-        """Hold a document as pending. Return False if newer candidates may exist; then repeat its lookup."""
+        """Hold a document as pending. Return False if its lookup may have missed new candidates; then repeat it."""
         if signature not in self.pending:
             if not self.backend.hold(self.entry(signature), self._seen if signature is self._intended else b""):
                 return False
@@ -185,7 +186,7 @@ class Store:
         """Add a document to `pending`. The back end must already hold its entry."""
         self.pending.add(signature)
         signature.count = self.urls.count
-        if self.run:  # else its row stays in memory
+        if self.run:  # else its row keeps it in memory
             self._held[signature.id] = signature
 
     def leave(self, signature: Signature) -> None:
@@ -217,7 +218,7 @@ class Store:
             self._note(visit)
 
     def _sample(self, signature: Signature) -> None:
-        """Make a new document a sample of its host if its record, hashed, is in the share of samples."""
+        """Make a new document a sample of its host if the hash of its record is in the share to take."""
         share = 1 << self._samples[signature.home] // SAMPLES
         if signature.home and not hash_bytes(signature.record) & share - 1:
             if len(self._samples) >= HOSTS:
@@ -243,7 +244,7 @@ class Store:
     # URLs
 
     def record(self, visit: Visit) -> None:
-        """Record a visit in place of the last one of its URL or name, unless its document was forgotten."""
+        """Record a visit in place of the last one of its URL or name. Do nothing if its document was forgotten."""
         if visit.signature not in self._gone:
             self.urls.record(visit)
             self._note(visit)
@@ -264,8 +265,8 @@ class Store:
         return signature in self._gone or self.session.has_forgotten(signature.id)
 
     def held(self, row: Row) -> Signature:
-        """Return the document in a row, as the same object while it is in use. Raise StoreError for a damaged row."""
-        if isinstance(row.value, Signature):  # as long as it is unwritten
+        """Return the document in a row: one object as long as it is in use. Raise StoreError for a damaged row."""
+        if isinstance(row.value, Signature):  # the row is not written yet
             row.value.count = self.urls.count
             return row.value
         signature = self._held.get(key := cast(int, row.key))
@@ -276,7 +277,7 @@ class Store:
         self.urls.note(signature)
         if row.is_pending:
             self._elsewhere.add(signature)
-        else:  # it may have been committed since
+        else:  # it may have been pending elsewhere before
             self._elsewhere.discard(signature)
         return signature
 
@@ -314,12 +315,12 @@ class Store:
     # What is known of hosts
 
     def learn(self, trials: Iterable[Trial]) -> None:
-        """Store evidence on mirrors that `hosts` already includes."""
+        """Store evidence on mirrors. `hosts` must have it already."""
         self._news.trials.extend(trials)
         self._flush_in_time()
 
     def note_visit(self, new: Signature, held: Signature, *, has_text: bool) -> list[int]:
-        """Learn counters from a further visit to `held` with equal text. Return the hashed names of new counters."""
+        """Learn counters from `new`, a further visit to `held` with the same text. Return their hashed names."""
         found = self.counters.visit(held.url or "", new.facts, held.facts, has_text=has_text)
         self._news.counters.extend((host(held.url or ""), name, True) for name in found)
         return found
@@ -331,7 +332,7 @@ class Store:
     # Runs, and what is forgotten
 
     def forget(self, what: Selection, *, only_counts: bool = False) -> Forgotten:
-        """Forget a selection, unless `only_counts`. Return its size. It is forgotten for good after the next flush."""
+        """Forget a selection for good with the next flush; with `only_counts`, only count it. Return its size."""
         return forget(self, what, only_counts=only_counts)
 
     def runs(self) -> list[Run]:
@@ -367,7 +368,7 @@ class Store:
     def _flush_in_time(self) -> None:
         """Flush the buffer if it is large or old. Ignore errors, since the next flush retries.
 
-        On a server, flush less often within a batch, since a flush discards the visits that were prefetched for it.
+        Within a batch on a server, flush less often, since a flush discards the visits prefetched for the batch.
         """
         self._unwritten += 1
         soon = BATCH_SECONDS if self.is_remote and self._foreseen else SHARED_SECONDS
@@ -387,11 +388,11 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Read a batch of new rows of other processes. Return whether more remain. Last, raise the first error."""
+        """Read a batch of new rows of other processes. Return whether more remain. Raise errors only after the last row."""
         before = self.backend.version
         rows, more = self.backend.news(documents=bool(self.lookup.in_ram))
         if rows or more or self.is_remote or self.backend.version != before:
-            self.urls.clear()  # deletions and repeated visits are no news
+            self.urls.clear()  # `news` tells of no deletion or repeated visit
         if rows or self.is_remote:  # a server sends no news of visits
             self.urls.copies.clear()
         errors: list[StoreError] = []
