@@ -1,8 +1,9 @@
 -- Everything that a server does for a store, as one atomic script.
--- KEYS[1]: the prefix of all keys. ARGV[1], in MessagePack: operations that write, and requests, each with its name and
--- arguments; the codes of the runs that the caller holds, its id, the number of this call, and that of the last call
--- that it knows to have written. Due to the numbers, a call that arrives late is refused, and lost data are noticed.
--- Returns nothing if another process holds a run, or if data were lost. Otherwise: the error of an operation that can
+-- KEYS[1]: the prefix of all keys. ARGV[1], in MessagePack: the operations, which write; the requests, which are
+-- answered; the codes of the runs that the caller holds; the id of the caller; the number of this call; the number of
+-- the last call that the caller knows to have written. An operation or request is its name and its arguments.
+-- By the numbers, the script refuses a call that arrives late, and notices that the server lost data.
+-- Returns false if another process holds a run, or if data were lost. Otherwise: the error of an operation that can
 -- never succeed, the error that ended the operations, the answers to requests, and 1 if the call counts as written.
 local call, concat, reply = redis.call, table.concat, redis.error_reply
 local sub, byte, char, bxor = string.sub, string.byte, string.char, bit.bxor
@@ -19,13 +20,14 @@ local ONES = { [0] = 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4 } -- bits th
 local KEPT = 100000 -- entries of a stream
 local NOWHERE = '\0\0\0\0\0\0\0\0' -- the last place of a key without rows
 
--- Returns the lease of the run of a place: a hash of pending documents by place. '' has the id of the holder and the
--- number of its last call.
+-- Returns the lease of a run, given its code or the place of one of its documents. A lease is a hash of pending
+-- documents by place. Its field '' has the id of the holder, followed by the number of the holder's last call.
 local function lease(place) return root .. ':lease.' .. sub(place, 1, CODE) end
 
 local function is_document(place) return #place == PLACE and byte(place) < 128 end
 
--- Returns the hash that has the row at a place, and its field there. A row with a name has the place `key/KIND/NAME`.
+-- Returns the hash that has the row at a place, and the field of the row. A row with a text key has the place
+-- `key/KIND/NAME`.
 local function at(place)
   if #place > PLACE then return root .. ':' .. place:match('/(.-)/'), place:match('/.-/(.*)') end
   if is_document(place) then return root .. ':document.' .. sub(place, 1, CODE), place end
@@ -38,7 +40,7 @@ for _, code in ipairs(codes) do
   if not last or last < written or last > number then return false end
 end
 
--- Calls a function. An error of a damaged key is noted, and the script goes on; any other error is raised.
+-- Calls a function. If a key is damaged, notes the error and goes on. Raises any other error.
 local function attempt(work, ...)
   local is_done, why = pcall(work, ...)
   if is_done then return end
@@ -47,9 +49,9 @@ local function attempt(work, ...)
   damage = reply(text)
 end
 
--- Lists of the index. The first 6 bytes of a key name the list of its places, oldest first. The 3 bytes of a block name
--- a list of places with SimHashes. A list is a string, but a short one of a key is a field of its bucket, a small hash.
--- If the field is '', the list is a string.
+-- Lists of the index. The list of a key has places, oldest first; its name is the first 6 bytes of the key. The list of
+-- a block has places with SimHashes; its name is the 3 bytes of the block. In Redis, a list is a string. But a short
+-- list of a key is a field of its bucket, which is a small hash. If this field is '', the list is long, and a string.
 local function is_of_key(name) return #name == NAME end
 
 local function string_of(name) return (is_of_key(name) and of_keys or of_blocks) .. name end
@@ -64,7 +66,7 @@ local function bucket(name)
   return buckets[name], fields[name]
 end
 
--- Returns a list, or its end from a negative offset; '' for one that does not exist.
+-- Returns a list; with `from`, a negative offset, only its end; '' if there is no such list.
 local function read(name, from)
   local list = ''
   if is_of_key(name) then list = call('HGET', bucket(name)) or nil end
@@ -109,9 +111,9 @@ local function settle(name)
   replace(name, concat(kept) .. sub(list, from))
 end
 
--- Adds an entry to a list. One that is there twice is found once.
+-- Adds an entry to a list. If it is there already, lookups still find its row once.
 local function append(name, entry)
-  if cuts[name] then settle(name) end -- a call that is sent again may delete a row before it writes it anew
+  if cuts[name] then settle(name) end -- a repeated call may delete a row, then write it anew
   local list = ''
   if is_of_key(name) then
     local key, field = bucket(name)
@@ -121,7 +123,7 @@ local function append(name, entry)
   if list ~= '' then replace(name, list .. entry) else call('APPEND', string_of(name), entry) end
 end
 
--- Calls a function with each list of a row and the row's entry in it.
+-- Calls a function for each list that a row is in, with the name of the list and the entry of the row.
 local function each_list(work, place, keys, simhash)
   for at = 1, #keys, KEY do attempt(work, sub(keys, at, at + NAME - 1), place) end
   for at = 1, #simhash, 2 do
@@ -131,14 +133,14 @@ end
 
 local function announce(stream, place) call('XADD', root .. stream, 'MAXLEN', '~', KEPT, '*', 'place', place) end
 
--- Holds a document as pending, unless it is pending already, or its run is not held.
+-- Holds a document as pending. Does nothing if it is pending already, or if nobody holds its run.
 function operations.hold(place, keys, simhash, value)
   if call('EXISTS', lease(place)) == 0 or call('HSETNX', lease(place), place, value) == 0 then return end
   each_list(append, place, keys, simhash)
 end
 
--- Writes a row; with `if_missing`, only if it does not exist. `known`: the number of bytes at the beginning of its keys
--- that the index has, if the row is pending or written.
+-- Writes a row; with `if_missing`, only if it does not exist. `known`: if the row is pending or written already, the
+-- index has so many bytes of `keys`, from their beginning.
 function operations.row(place, keys, simhash, value, known, if_missing)
   local hash, field = at(place)
   local old = call('HGET', hash, field)
@@ -201,7 +203,7 @@ local function newest(hits, n, name, most, own)
 end
 
 -- Returns the Hamming distance between the SimHash of an entry and given bytes, or a number above `most` if it is more.
--- It begins with the byte `first`, behind the block in which few bits differ, and ends with that block.
+-- It begins with the byte `first`, and ends with the block by which the entry was found, since few bits differ there.
 local function distance(list, entry, bytes, most, first)
   local sum = 0
   for n = first, first + 7 do
@@ -233,10 +235,11 @@ local function near(blocks, simhash, most, own)
   return nearest
 end
 
--- Answers a lookup by keys, with the maximum number of rows of each, and by a SimHash with the blocks to search and the
--- maximum distance. Holds a document if the keys find nothing or, given the last known place of each key, if no key has
--- a newer one. Returns hits (number of the key, place), the last place of each key, places of near documents, 1 if the
--- document is held.
+-- Answers a lookup by keys, with at most `most` rows of each, and by a SimHash, with the blocks to search and the
+-- maximum distance `far`. If `document` is given, and the keys find nothing, holds it. If `seen` is given too, the last
+-- place of each key in an earlier lookup, holds it only if these places are the same now, or if it is pending already.
+-- Returns hits (number of the key, place), the last place of each key, places of near documents, 1 if the document is
+-- held.
 local function answer(keys, most, blocks, simhash, far, document, seen)
   local hits, lasts, own = {}, {}, document and document[1]
   for n = 0, #keys / KEY - 1 do
@@ -250,7 +253,7 @@ local function answer(keys, most, blocks, simhash, far, document, seen)
   return { hits, last, nearest, is_held and 1 or 0 }
 end
 
--- Returns the rows found and those at further places, and the answers to lookups.
+-- Answers lookups. Returns all rows found, with the rows at `places`, and the answer to each lookup.
 function requests.look(questions, places)
   local answers = {}
   for n, question in ipairs(questions) do answers[n] = answer(unpack(question)) end
@@ -278,7 +281,7 @@ for n, each in ipairs(asked) do
   if is_answered then answers[n] = answer or false else answers[n] = reply(answer.err or answer) end
 end
 local is_noted = is_done and (writes or #given > 0)
-for _, code in ipairs(is_noted and codes or {}) do -- a full server refuses it, but then nothing was written either
+for _, code in ipairs(is_noted and codes or {}) do -- a full server refuses this, but then it has refused the writes too
   is_noted = is_noted and pcall(call, 'HSET', lease(code), '', id .. number)
 end
 return { damage, not is_done and reply(why.err or why), answers, is_noted and 1 or 0 }

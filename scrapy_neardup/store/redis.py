@@ -1,20 +1,21 @@
 """The back end on a server, over the connection of `redis_server`. Lookups and writes are one script, `redis.lua`.
 
+The *place* of a row is its key as bytes. For a document or visit, these are 8: a document has a bit that is 0, the code
+of its run (31 bits) and its number (32 bits); the first bit of a visit is 1. Any other row has `key/KIND/NAME`.
+
 All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a cluster. 5 is the version of this layout:
 
-- `:document.CODE`: a hash of the documents of a run by place, which is 8 bytes: the code of the run (31 bits, after a
-  bit that is 0) and the number of the document (32 bits).
-- `:visit` and `:name`: hashes of the visits of URLs, and of the visits with a name, by place. This is the key of the
-  visit; its first bit is 1.
-- `:run`, `:meta` and `:host`: hashes of the other rows by name. Their place is `key/KIND/NAME`, longer than 8 bytes.
+- `:document.CODE`: a hash of the documents of a run, by place.
+- `:visit` and `:name`: hashes of the visits of URLs, and of the visits with a name, by place.
+- `:run`, `:meta` and `:host`: hashes of the other rows by NAME.
 - `kBUCKET`: 2^18 small hashes. The first 18 bits of an index key choose the bucket. The bucket maps bits 16 to 48 of
-  the key to the places of the rows, oldest first. A long list is in `k` with the first 48 bits of the key instead, and
-  the bucket has '' for it.
+  the key to a list of the places of rows, oldest first. If the list is long, the bucket has '' for it, and the list is
+  in `k` with the first 48 bits of the key.
 - `nBLOCK`: a list of places and SimHashes of documents. BLOCK is one of the four blocks of a SimHash, as its number and
   its 16 bits. Each document is in four such lists.
 - `:last`: a hash from the code of a run to the highest number of its documents.
 - `:lease.CODE`: the lease of a run, a hash of its pending documents by place. It expires unless it is renewed.
-- `:news`: a stream of written rows of runs and hosts; `:added`: one of new documents.
+- `:news`: a stream of the places of written rows with text keys; `:added`: one of the places of new documents.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class RedisBackend(Server, Backend):
             yield from self._decoded(told).values()
 
     def _decoded(self, told: Sequence[Any]) -> dict[bytes, Row]:
-        """Return the rows in an answer, by place, without pending documents that this process has withdrawn."""
+        """Return the rows in an answer, by place. Leave out pending documents that this process has withdrawn."""
         rows = {}
         for place, value, is_pending in zip(told[::3], told[1::3], told[2::3], strict=True):
             is_own = is_pending and place[:CODE] in self.runs
@@ -180,7 +181,7 @@ class RedisBackend(Server, Backend):
 
     def release(self, entry: Entry) -> None:
         self.add(["drop", *located(entry), True])
-        self._wakes.set()  # another process may wait for it
+        self._wakes.set()  # send this soon, since another process may wait for it
 
     # Writing, and news
 
@@ -252,7 +253,7 @@ def _hold(entry: Entry) -> Operation:
 
 
 def _asked(question: Question, hold: Operation | None) -> list[Any]:
-    """Return a question, and the operation that holds its document, if any, as arguments of the script."""
+    """Return the arguments of the script for a question and for the operation that holds its document, if any."""
     simhash, blocks = b"", b""
     if question.simhash is not None:
         simhash = pack(">Q", question.simhash)

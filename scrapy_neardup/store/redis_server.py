@@ -1,11 +1,12 @@
-"""Talk to a server for one namespace of it: queued writes, requests, leases of runs, and what an outage needs.
+"""Talk to a server about one namespace: queue writes, send requests, keep the leases of runs, and bridge outages.
 
-`Server.execute` sends what is queued and some requests to the script `redis.lua`. If the connection was lost, it
+`Server.execute` sends the queued writes, then requests, to the script `redis.lua`. If the connection was lost, it
 connects again at once. If this fails too, or if an answer does not come in time, the server counts as down: every call
-raises at once, until a thread has reached the server again. The thread also renews leases, and sends what is urgent.
+raises at once, until a thread has reached the server again. The thread also renews leases, and sends urgent writes.
 
-Each call of the script has a number. A lease has the number of the last call that wrote something. So the server
-refuses a call that arrives late. If a lease is gone, or has too low a number, the server has lost data.
+A *lease* is the server's note that a process holds a run. It expires unless it is renewed. Each call of the script has
+a number. A lease has the number of the last call that wrote something. So the server refuses a call that arrives late.
+If a lease is gone, or has too low a number, the server has lost data.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ PLACE = 8  # bytes of the place of a document or visit; that of a row with a nam
 SECONDS = 5.0  # the timeout for connecting and for each answer
 LEASE = 10.0  # seconds without renewal after which a process counts as dead
 PAUSES = (0.1, 10.0)  # the first and the maximum number of seconds between two attempts to reconnect
-SOON = 0.1  # seconds after which the thread sends what is urgent, unless a call has sent it
+SOON = 0.1  # seconds after which the thread sends urgent writes, unless a call has sent them
 BATCH = 100  # operations in one call of the script
 REMEMBERED = 10_000  # rows to write again if the server loses them, about 10 MB
 MOST = 100_000  # the maximum number of queued operations
@@ -47,11 +48,11 @@ Operation = Sequence[Any]
 """The name and the arguments of an operation or a request of the script. An operation's first argument is a place."""
 
 ERRORS = (OSError, exceptions.RedisError, exceptions.RedisClusterException)
-_AGAIN = (  # a new connection finds the right server
+_AGAIN = (  # errors after which a new connection may find the right server
     *(OSError, exceptions.ConnectionError, exceptions.RedisClusterException, exceptions.ReadOnlyError),
     *(exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError),
 )
-_LOST = (exceptions.TimeoutError, *_AGAIN)
+_LOST = (exceptions.TimeoutError, *_AGAIN)  # errors that show that the server is down
 _SCRIPT = (files(__package__) / "redis.lua").read_bytes()
 _ADVICE = {  # keys are parts of error messages of the server, most of which say enough
     "used memory": "it is full; give it more memory, or forget old documents",
@@ -97,7 +98,7 @@ def clients(address: str) -> Callable[[], Any]:
 
 
 def _group(url: str, kind: str, options: Any) -> Callable[[], Any]:
-    """Return a function that creates a client of a cluster, or of the master of a service of sentinels."""
+    """Return a function that creates a client of a cluster, or of the master that sentinels name for a service."""
     parts, port = urlsplit(url), 26379 if kind == "sentinel" else 6379
     login, at, names = parts.netloc.rpartition("@")
     told: Any = [cast(Any, parse_url)(f"{parts.scheme}://{login}{at}{name}?{parts.query}") for name in names.split(",")]
@@ -127,9 +128,9 @@ class Server:
         self.root = f"{{neardup:{quote(namespace, safe='')}:{VERSION}}}"
         self.runs: set[bytes] = set()  # the codes of the runs that this process holds
         self.held: dict[bytes, Operation] = {}
-        """By place: the operation that holds a pending document of this process, and the last on a run or schemes."""
+        """By place: the operations that hold pending documents of this process, and the last on a run or schemes."""
         self._queue: list[Operation] = []
-        self._kept = OrderedDict[bytes, Operation]()  # the last operations on other rows
+        self._kept = OrderedDict[bytes, Operation]()  # the last operations on other rows, by place
         self._refused: Exception | None = None  # the error of the last attempt to send the queue
         self._damage: Exception | None = None  # the first error of a write that can never succeed
         self._id, self._number, self._written = uuid4().hex, 0, 0
@@ -190,7 +191,7 @@ class Server:
             raise self._away.with_traceback(None)
 
     def _tried(self, requests: Sequence[Operation], check: Callable[[], object] = lambda: None) -> list[Any]:
-        """Send requests, unless `check` raises; once more if the connection was lost. Mark the server as down or up."""
+        """Send requests, unless `check` raises. Repeat once if the connection was lost. Mark the server down or up."""
         check()
         with self._lock:
             check()  # again, since the thread may have found that the server is down
@@ -242,7 +243,7 @@ class Server:
             raise StoreError(f"store {self.name!r} gave this run to another process, {why}")
         logger.warning("Store %r lost this run or its lease; its last rows are written again", self.name)
         again = (*self.held.values(), *self._kept.values())
-        # Another process may have changed a row with a name meanwhile.
+        # Rows with text keys only if they are missing (True), since another process may have changed them meanwhile.
         self._queue[:0] = [[*each, True] if len(each[1]) > PLACE else each for each in again]
 
     # Connections
@@ -252,7 +253,7 @@ class Server:
             raise exceptions.ConnectionError("it was closed")
         if not self._script:
             client = self._client = self._connect()
-            if hasattr(client, "get_node_from_key"):  # a cluster; it would go on with half of the keys while they move
+            if hasattr(client, "get_node_from_key"):  # a cluster, which would go on with half of the keys in a move
                 client = client.get_redis_connection(client.get_node_from_key(self.root))
             self._script = client.register_script(_SCRIPT)
 
@@ -288,7 +289,7 @@ class Server:
             self.execute(self._taking(code(run), 0))
 
     def keep(self) -> None:
-        """Renew the leases, reconnect, and send what is urgent, until the connection is closed."""
+        """Renew the leases, reconnect, and send urgent writes, until `close` is called."""
         pauses = EqualJitterBackoff(PAUSES[1], PAUSES[0])
         while not self._closed.is_set():
             if self._wakes.wait(LEASE / 4):

@@ -126,7 +126,7 @@ class Session:
         raise StoreError(f"store {self._backend.name!r}: no free name for a run")
 
     def agree(self, schemes: Mapping[str, str], *, writes: bool) -> None:
-        """If `writes`, add schemes to the record of the store. Raise StoreError if one is stored there with other values."""
+        """If `writes`, add schemes to the record of the store. Raise StoreError if a stored one differs."""
         before: Any = next(map(self.load, self._backend.get([MADE])), None)
         if before is None and self.runs:
             raise self.refusal("can't be read", "the record of its schemes is missing; restore a backup")

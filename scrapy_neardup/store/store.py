@@ -388,7 +388,7 @@ class Store:
         self.backend.flush(wait=wait)
 
     def refresh(self) -> bool:
-        """Read a batch of new rows of other processes. Return whether more remain. Raise errors only after the last row."""
+        """Read a batch of new rows of other processes. Return whether more remain. Raise an error only at the end."""
         before = self.backend.version
         rows, more = self.backend.news(documents=bool(self.lookup.in_ram))
         if rows or more or self.is_remote or self.backend.version != before:

@@ -1,9 +1,9 @@
 """The index of a table of a store, with its larger levels in files beside the store. It is only a cache of the rows.
 
-A file has one level. Its name has the first and last number of the rows. It is written under a temporary name, and
-renamed once it is complete. No file refers to another, and no process locks files. So several processes may write files
-of the same rows. Readers take the files that cover the most rows, and build levels of the rows that no file covers.
-Opening a hostile file runs no code.
+A *level* is the index of all rows from a first to a last number (see `row_index`). A file has one level, and its name
+has these numbers. It is written under a temporary name, and renamed once it is complete. No file refers to another, and
+no process locks files. So several processes may write files of the same rows. Readers take the files that cover the
+most rows, and build levels of the rows that no file covers. Opening a hostile file runs no code.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ STEP = 1 << 16  # rows to build into a level at a time, which takes 100 MB of me
 LEAST = 1 << 13  # the minimum number of rows for a file; fewer rows are indexed anew each time, in 0.1 s
 SAMPLES = 64  # rows that are looked up in a file, to see whether it belongs to the store
 CHECKED = 1 << 28  # bytes; the checksum of a file up to this size is compared when it is opened, in 0.1 s
-ABANDONED = 3600  # seconds after which a file that is not whole has been left by a killed process
+ABANDONED = 3600  # seconds after which an incomplete file counts as left by a killed process
 _FORMAT = int.from_bytes(b"neardup\7", "little")
 _HEAD = 4  # integers before the arrays: the format, the numbers of rows and entries, the checksum of the arrays
 _NAME = re.compile(r"(\d{12,})-(\d{12,})-[\da-f]{8}\.idx")
-_PLAIN = 0x93  # begins the body of a visit with at most three fields: that of a new document's own URL
+_PLAIN = 0x93  # the first byte of a visit's body with three fields; up to this, a visit is of a new document's own URL
 logger = logging.getLogger(__name__)
 
 
@@ -58,7 +58,7 @@ class StoredIndex(RowIndex):
         self._path = path
         self._table = table
         self.folder = folder_of(path, table)
-        self._writes = writes  # whether larger levels become files; not after an error
+        self._writes = writes  # whether larger levels become files; false after an error
 
     def load(self, last: int) -> None:
         """Read the levels in files. If more than `TAIL` rows up to number `last` follow, build levels of these rows."""
@@ -89,7 +89,7 @@ class StoredIndex(RowIndex):
     def _merge(self, levels: Sequence[Level]) -> list[Level]:
         """Merge levels into one: in a file if they are large enough and this process makes files, else in memory.
 
-        Called in the thread. If the file can't be written, return the levels as they are, and make no more files.
+        Called in the index's thread. If a file can't be written, return the levels as they are, and make no more files.
         """
         if not self._writes or sum(map(len, levels)) < LEAST:
             return super()._merge(levels) if len(levels) > 1 else [*levels]
@@ -111,9 +111,9 @@ class StoredIndex(RowIndex):
         return {file: (int(match[1]), int(match[2])) for file, match in names if match}
 
     def read(self) -> list[FileLevel]:
-        """Return the levels in files that cover the rows from number 1 on without a gap.
+        """Return levels from files that together cover the rows from number 1 on, without a gap.
 
-        Warn of each file that is damaged, or that is of another store. If this process makes files, remove it.
+        Warn of each file that is damaged, or is of another store. If this process makes files, it removes such a file.
         """
         levels: list[FileLevel] = []
         for file, (first, last) in sorted(self.files().items(), key=lambda each: (each[1][0], -each[1][1])):
@@ -132,11 +132,11 @@ class StoredIndex(RowIndex):
         return levels
 
     def _fits(self, level: Level) -> bool:
-        """Return whether a level is of this table: the table gave its numbers, and the level has the rows of a sample.
+        """Return whether a level is of this table: its numbers were given, and it has the rows of a sample.
 
-        No number is given twice. Most rows of the sample are among the last ones of the level.
+        A table gives no number twice. Most rows of the sample are among the last ones of the level.
         """
-        with suppress(sqlite3.OperationalError):  # no table has had a row
+        with suppress(sqlite3.OperationalError):  # as long as no table has had a row
             made = self._db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (self._table,)).fetchone()
             if level.last <= (made[0] or 0):
                 numbers = level.last + 1 - np.geomspace(1, level.last + 1 - level.first, SAMPLES)
@@ -155,7 +155,7 @@ class StoredIndex(RowIndex):
         path = self.folder / f"{first:012d}-{last:012d}-{uuid4().hex[:8]}.idx"
         with replacing(path) as part:
             _write(part, levels)
-        level = read_level(path, first, last)  # first, since another process may write the same rows, and tidy up
+        level = read_level(path, first, last)  # at once, since a process that writes the same rows may remove it
         self._tidy(level)
         return level
 
@@ -184,7 +184,7 @@ def posted(key: Key, value: bytes) -> Posted | None:
 
 
 def remove(file: Path) -> None:
-    """Remove a file if it is there and can be removed. Processes that have mapped it go on with it."""
+    """Remove a file if it is there and can be removed. Processes that have mapped it can still read it."""
     with suppress(OSError):  # outside POSIX a mapped file can't be removed
         file.unlink()
 

@@ -1,12 +1,12 @@
 """Export a store as JSON lines, and import lines into a store of any kind.
 
 Every line has a `type`. The first line has the type `store`, the `format`, the `schemes`, and the counts of `documents`
-and `urls`; the last one has the type `end`. Each line between them is a row. Its type is the kind of the row, its `key`
-the key without the kind. Its other fields are those of the record (see `records`), with bytes as `{"base64": …}`, and
-with integers that other programs would round as `{"hex": …}`.
+and `urls`; the last one has the type `end`. Each line between them is a row. Its `type` is the kind of the row, its
+`key` the key without the kind. Its other fields are those of the record (see `records`). Bytes are `{"base64": …}`.
+Integers that other programs would round are `{"hex": …}`.
 
-An import writes in chunks, which a running crawl sees as rows of another process. If it is killed, the chunks written
-so far stay. Importing the same lines again changes nothing, since rows that the store has or has forgotten are skipped.
+An import writes in chunks, which a running crawl sees as rows of another process. If the import is killed, the chunks
+written so far stay. To import the same lines again changes nothing, since rows that are held or forgotten are skipped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Imported:
 
 
 def export_rows(address: str, namespace: str) -> Generator[Line, None, None]:
-    """Yield the lines of a store's export. Close the generator, and with it the store."""
+    """Yield the lines of a store's export. The store stays open until the generator is closed."""
     with closing(open_backend(address, namespace, writes=False)) as backend:
         session = Store(backend, (), run=None).session
         runs = dict(session.runs)
@@ -176,11 +176,11 @@ def _add_rows(store: Store, rows: list[tuple[Key, Record]], counts: Imported) ->
 
 
 def _merged(run: Run, known: Run | None) -> Run:
-    """Merge the imported record of a run with that of this store, if any. No living process may have the run open."""
+    """Merge the imported record of a run with that of this store, if any. The run must not be alive here."""
     if known is None:
         return run
     # The run continued in the other store. If it is resumed here, it must not use the same row numbers again.
     if run.sealed > known.sealed:
         return replace(run, forgotten=tuple(dict.fromkeys(known.forgotten + run.forgotten)))
-    # If the imported run is open, it stays open here, so that its rows are forgotten with it.
+    # If the imported run is open, open it here too. Then it is ended as a dead run, and its rows with it.
     return replace(known, closed=None if run.closed is None else known.closed)

@@ -22,7 +22,7 @@ from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError, Key
 from .stored_index import posted
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
-_KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits before documents, since a document is written before its visits
+_KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits first, since their documents are older, and then found
 _REFUSED, _AGAIN = "the store is refused", "an item that needs it passes without a verdict, or its page is stored again"
 _REMEDY = "restore a backup of the store, delete its damaged rows (see docs/store.md), or begin another one"
 
@@ -36,13 +36,12 @@ class Damage(NamedTuple):
 
 
 class Survey:
-    """The counts and findings of a verified store, and the codes and ids of the current namespace to compare."""
+    """The counts and findings of a verified store; and the runs and ids of the current namespace, for `compare`."""
 
     def __init__(self, *, of_server: bool) -> None:
-        """A server that was full may have deleted documents, so its documents are compared with its visits.
+        """With `of_server`, note visits without a document: a server that was full may have deleted the document.
 
-        In a file, a visit without its document is no damage: one process may record it while another forgets the
-        document.
+        In a file, such a visit is no damage: one process may record it while another forgets the document.
         """
         self._of_server = of_server
         self.read = Counter(rows=0, documents=0, visits=0, runs=0)  # the number of rows by kind
@@ -143,7 +142,7 @@ def _verify_file(address: str, survey: Survey) -> None:
                 survey.add(*row)
             survey.compare()
     survey.begin("")
-    try:  # in a small file, a single damaged row prevents it
+    try:  # in a small file, a single damaged row prevents opening
         database.open_database(path, writes=False).close()
     except StoreError as error:
         survey.note(str(error), "crawls and commands refuse the store")

@@ -1,10 +1,12 @@
 """Read and write the visits of a store: one row for each URL, which is written in place. records.py has the bytes.
 
-A visit is found by its URL, in any spelling. A visit without a URL has a name: `copy` for a copy without URL, `item`
-for one of several items of a page, `delivery` for a document whose own URL does not tell when it was delivered.
+A visit is found by its URL, in any spelling. A visit without a URL has a name, which begins with its kind: `copy` for a
+copy without URL, `item` for one of several items of a page, `delivery` for a document whose own URL does not tell when
+it was delivered.
 
-The row of a visit also has the state before the run that wrote the visit. That state comes back if the run dies. If the
-same spider gets the same document again, only the time is written, so nothing has to be indexed.
+The *state* of a visit is its document, and whether as a copy. The row also has the state before the run that wrote the
+present one. That state comes back if the run dies. If the same spider gets the same state again, the row gets the new
+time, but stays where it is in the index.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ MOST_COUNTS = 1 << 16  # counts of copies to cache
 
 
 class Visits:
-    """The visits of a store. `held` returns the document of a row."""
+    """The visits of a store. `held` is the function that returns the document in a row."""
 
     def __init__(self, backend: Backend, session: Session, held: Callable[[Row], Signature]) -> None:
         self._backend, self._session, self._held = backend, session, held
@@ -65,7 +67,7 @@ class Visits:
         return next(self._complete([stored]), None)
 
     def _complete(self, visits: Iterable[Visit]) -> Iterator[Visit]:
-        """Yield visits with their documents, without those whose document is not held any more."""
+        """Add their documents to stored visits. Leave out visits whose document is not held any more."""
         some = list(visits)
         wanted = {visit.target for visit in some if visit.target and visit.target not in self._known}
         held = {row.key: self._held(row) for row in (self._backend.get(wanted) if wanted else ())}
@@ -79,21 +81,20 @@ class Visits:
                 yield _with(visit, url, document, visit.at, visit.before)
 
     def all(self) -> Iterator[Visit]:
-        """Yield all visits whose documents are held, also those with a name."""
+        """Yield all visits, also those with a name. Leave out those whose document is not held any more."""
         rows = map(self._load, self._backend.scan(VISIT))
         while some := list(islice(rows, AT_ONCE)):
             yield from self._complete(some)
 
     def of(self, document: Signature, most: int = MANY) -> list[Visit]:
-        """Return the visits of a document, oldest first: that of its own URL, and the newest `most` others.
-
-        Leave out visits with nothing to show (`Visit.shown`).
+        """Return the visits of a document, oldest first: that of its own URL, the newest `most` copies, and the newest
+        `most` others. Leave out visits with nothing to show (`Visit.shown`).
         """
         visits = self._complete(self._to(document, most).values())
         return sorted((visit for visit in visits if visit.shown), key=attrgetter("seen"))
 
     def at_most(self, document: Signature) -> int:
-        """Return a number that the visits of a document do not exceed, without reading them."""
+        """Return an upper bound of the number of visits of a document, without reading them."""
         return 1 + sum(self._backend.count(records.index_key(name, document.id)) for name in ("links", "mirrors"))
 
     def _to(self, document: Signature, most: int = MANY) -> dict[int, Visit]:
@@ -110,12 +111,12 @@ class Visits:
         return {row.key: row for row in rows if isinstance(row.key, int) and row.key < 0}
 
     def of_run(self, run: str, after: int = 0) -> Iterator[tuple[int, Visit]]:
-        """Yield the stored visits, with their keys, whose state a run wrote with a number above `after`.
+        """Yield the key and the stored visit for each state that a run wrote with a number above `after`.
 
-        Some come several times.
+        Some visits come several times.
         """
         own = records.code(run)
-        # The visits of the own URLs of its documents are not listed.
+        # The index does not list the visits of its documents' own URLs.
         urls = (self._held(row).url for row in self._backend.scan(DOCUMENT, run))
         keys = chain([*self._rows_of("run", of=own)], (records.visit_key(url) for url in urls if url))
         while some := dict.fromkeys(islice(keys, AT_ONCE)):
@@ -125,7 +126,7 @@ class Visits:
                     yield cast(int, row.key), visit
 
     def count(self, id: int) -> int:
-        """Return the number of copies of a document. A number above `FEW` may include URLs that changed since."""
+        """Return the number of copies of a document. A number above `FEW` may count URLs that changed since."""
         if id not in self.copies:
             if len(self.copies) >= MOST_COUNTS:
                 self.copies.clear()
@@ -133,7 +134,7 @@ class Visits:
         return self.copies[id]
 
     def _counted(self, id: int) -> int:
-        visits = [*map(self._load, self._rows_of("mirrors", of=id, most=2 * FEW).values())]  # some are found twice
+        visits = [*map(self._load, self._rows_of("mirrors", of=id, most=2 * FEW).values())]  # 2: some are found twice
         if len(visits) > FEW:
             return self._backend.count(records.index_key("mirrors", id))
         return sum(visit.target == id and visit.is_copy for visit in visits)
@@ -162,7 +163,7 @@ class Visits:
     def record(self, visit: Visit | None, new: Entry | None = None) -> None:
         """Write a visit in place of the last one of its URL or name, together with the entry of a new document.
 
-        Either may be None. If the last visit can't be read, write both anyway, and raise StoreError.
+        Either may be None. If the last visit can't be read, write both, then raise StoreError.
         """
         others = [new] if new else []
         at = cast(int, new.key) if new else self._session.next_id()
@@ -171,7 +172,7 @@ class Visits:
         self._write([*others, self._entry(visit, at, others)] if visit else others)
 
     def _entry(self, visit: Visit, at: int, others: Sequence[Entry]) -> Entry:
-        """Return the entry of a visit, with the id `at` if its state is new. Write it and `others` before raising."""
+        """Return the entry of a visit, with the id `at` if its state is new. On an error, write it and `others`, then raise."""
         visit.target = visit.signature.id if visit.signature else None
         if not visit.url and not visit.name:
             visit.name = f"copy {at:016x}"
@@ -192,8 +193,8 @@ class Visits:
     def _before(self, known: Visit) -> Visit | None:
         """Return the state to put back if this run dies. `known` is the state that this run replaces.
 
-        If a resumed run dies, only what it wrote since it was resumed is lost. So put back the state at that time. In
-        this state, `before` is the state before the run.
+        If a resumed run dies, it loses only what it wrote since it was resumed. So put back the state at that time,
+        whose `before` is the state before the run.
         """
         if not self._session.is_own(known.at):
             earlier = None if known.target else known.before
@@ -208,7 +209,7 @@ class Visits:
         self._backend.write(entries, deleted)
 
     def adopt(self, key: int, stored: Visit) -> bool:
-        """Write a visit of another store, unless a later visit is known. Return whether it was written."""
+        """Write a visit of another store, unless this store has one at least as late. Return whether it was written."""
         known, visit = self._read(key), self._completed(stored)
         if visit is None or (known and known.seen >= visit.seen):
             return False
@@ -253,7 +254,7 @@ class Visits:
 
 
 def former(visit: Visit) -> Visit | None:
-    """Return the state before the run that wrote a visit, with a document if one is known."""
+    """Return the last state before the run that wrote a visit; if possible, one with a document."""
     before, own = visit.before, records.code_of(visit.at)
     while before and (records.code_of(before.at) == own or (before.target is None and before.before)):
         before = before.before
