@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PAGES, ITEMS = 1000, 10_000  # pages with several items whose earlier items are remembered, and items of one page
+PAGES, ITEMS = 1000, 10_000  # at most: pages with several items whose earlier items are cached, and items of one page
 PATIENCE = 12.0  # seconds that a claim waits for another process, which may be waiting for this one
 PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at first and at most
 
@@ -49,7 +49,7 @@ class Claim:
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.apart = None if match else dedup.matcher.apart
-        """For a unique document; see `Matcher.apart`."""
+        """If one fact alone keeps a unique document from being a copy: the original and that fact (`Matcher.apart`)."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
@@ -69,7 +69,7 @@ class Claim:
     def commit(self) -> None:
         """Hold the document for good or, if it is a copy, record its URL as a copy of the original.
 
-        If the claim of the original is pending in this process, only arrange that this one is settled with it.
+        If the claim of the original is pending in this process, this claim is settled later, together with that one.
         """
         if self.rival and self.rival.state == "pending":
             self.rival.when_settled(self.commit)
@@ -112,7 +112,7 @@ class Deduplicator:
         self.detectors = list(detectors)
         self.signer = Signer(self.detectors)
         self.matcher = Matcher(store, config, reviews or Reviews(config), self.deliveries.is_delivered)
-        self.changes: list[Relation] = []  # rules on hosts that came into force or ended since `take_changes`
+        self.changes: list[Relation] = []  # relations whose rule began or ended since `take_changes`
         self._learns_hosts = config.learn_hosts
         self.pending: dict[Signature, Claim] = {}  # of the documents that are pending in this process
         self._signed: dict[Document, Signature] = {}  # signatures of prefetched documents
@@ -134,8 +134,8 @@ class Deduplicator:
     def from_config(cls, config: Config, *, run: str | None = "", writer: str = "") -> Deduplicator:
         """Open the store of a configuration.
 
-        `run` is the id of a run to resume, "" for a new run, or None to open the store only for reading. Unless it is
-        None, forget the documents that no URL has returned within NEARDUP_TTL. `writer` names the spider or command.
+        `run` is the id of a run to resume, "" for a new run, or None to open the store only for reading. `writer` names
+        the spider or command. With a run, forget the documents that no URL has returned within NEARDUP_TTL.
         """
         # First, so that a bad setting opens no store.
         detectors, reviews = build_detectors(config), Reviews(config)
@@ -152,8 +152,8 @@ class Deduplicator:
     def claim(self, document: Document) -> Claim:
         """Decide on a document. If it is unique, hold it as pending, and compare later documents with it.
 
-        If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds until the other one
-        is settled. If the other one is still pending then, the verdict is unique, but the new document is not held.
+        If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds until that claim is
+        settled. If it is not settled by then, the new document is unique, but is not held.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
         while (claim := self.try_claim(document)).is_early and claim.rival is None:
@@ -168,7 +168,7 @@ class Deduplicator:
         signature = self._signed.pop(document, None)
         if signature is None:
             if self._signed:
-                self.foresee(())  # the prefetched lookups do not know this document
+                self.foresee(())  # discard prefetched lookups, which do not know of this document
             signature = self.sign(document)
         is_held = signature.can_be_repeated
         match = self._enter(document, signature) if is_held else self.matcher.best(document, signature)
@@ -182,7 +182,7 @@ class Deduplicator:
         """Claim documents, and commit each before the next one is claimed.
 
         This is faster than single calls of `claim`, since lookups are made together. `records` are the records of the
-        documents if `signer` has made them before. If a claim raises, the documents before stay committed.
+        documents if `signer` has made them before. If a claim raises, the documents before it stay committed.
         """
         self.foresee(documents, records)
         claims: list[Claim] = []
@@ -231,11 +231,11 @@ class Deduplicator:
         )
 
     def _has_changed(self, document: Document, new: Signature, signature: Signature) -> bool:
-        """Return whether the document's own URL last returned a held document other than that of `signature` or `new`.
+        """Return whether a document that repeats `signature` is a change at its URL, as from A to B and back to A.
 
-        `new` is the document's own signature. For one of several items of a page, return whether the page has given
-        another state of the item since it gave that of `signature`. With NEARDUP_REVISIT = "keep", return False for it,
-        since changes do not matter then.
+        Its own URL last returned a held document that is neither like `signature` nor like `new`, its own signature. Or
+        it is one of several items of a page, and the page has given another state of this item since `signature`. With
+        NEARDUP_REVISIT = "keep", such an item never counts as changed, since changes do not matter then.
         """
         is_own = self.matcher.is_own(document.url, signature)
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
@@ -254,9 +254,9 @@ class Deduplicator:
         return is_by_text or any(state.target not in (None, signature.id) for state in states)
 
     def _was_replaced(self, url: str, signature: Signature) -> bool:
-        """Return whether the last run that got this item of a page got it in another state than that of `signature`.
+        """Return whether a run after the last one that got `signature` got this item of a page in another state.
 
-        Documents that one run got are no states of one item, but several items.
+        Documents that the same run got are several items, not several states of one.
         """
         states, counters = self._states(url).get(_shared(signature), ()), self.store.counters.of(url, signature.facts)
         first, last = self._run_at(signature.first_seen), self._run_at(self._last_seen(signature))
@@ -264,9 +264,9 @@ class Deduplicator:
         return not all(_say_the_same(each, signature, counters) for each in later)
 
     def _earlier_states(self, url: str) -> dict[object, list[tuple[float, float, Signature]]]:
-        """Return the documents that earlier runs got from a page, by what states of an item share.
+        """Return the documents that earlier runs got from a page, grouped by what all states of an item share.
 
-        Each has the starts of the first and the last run that got it.
+        Before each are the starts of the first and the last run that got it.
         """
         found: dict[object, list[tuple[float, float, Signature]]] = {}
         for each in self.store.of_page(url, ITEMS):
@@ -283,7 +283,7 @@ class Deduplicator:
         return max(signature.first_seen, self.deliveries.last(signature))
 
     def _shares_url(self, signature: Signature, link: Visit) -> bool:
-        """Return whether a document was one of the items of its URL when that URL was last seen before this run."""
+        """Return whether a document was among the items that its URL gave when it was last visited before this run."""
         known = link.before if self.deliveries.is_of_run(link.seen) else link
         if known is None:
             return self.deliveries.is_delivered(signature)
@@ -300,7 +300,7 @@ class Deduplicator:
             self.keep_fetching(document)
             return
         given_by, own = _urls(document), None
-        with suppress(StoreError):  # the next write raises it
+        with suppress(StoreError):  # the next write raises the error again
             if not self.store.is_remote and self.store.session.others_open():
                 self.store.refresh()  # another process may have written these URLs since the claim
             self.deliveries.remember(given_by, match.signature if match else signature)
@@ -313,7 +313,7 @@ class Deduplicator:
         if self._learns_hosts:
             self._learn(claim, given_by)
         if not document.has_own_url:  # the page may have given other documents too
-            if document.page or document.url not in document.loose:  # no POST, whose URL may give another by GET
+            if document.page or document.url not in document.loose:  # no POST: its URL may give another by GET
                 self._unlink(given_by, document.size)
             if match and claim.is_copy:
                 self._link_item(document, signature, match)
@@ -321,14 +321,14 @@ class Deduplicator:
             self._link(given_by[1:] if own else given_by, document, signature, None, is_copy=False)
         elif match:
             given_by = given_by if document.url else ["", *given_by]
-            evidence = match.evidence if claim.is_copy else None  # a successor has some too, but is recorded as no copy
+            evidence = match.evidence if claim.is_copy else None  # a successor has evidence, but is recorded as no copy
             is_copy = claim.is_copy and not claim.is_successor
             self._link(given_by, document, match.signature, evidence, is_copy=is_copy)
         else:
             self.keep_fetching(document)
 
     def keep_fetching(self, document: Document) -> None:
-        """Record that URLs of a document return content that is not held, if they are known as copies."""
+        """Record for each URL of a document that is known as a copy: it returns content that is not held."""
         known = ((url, self.store.resolve(url)) for url in _urls(document))
         self._unlink([url for url, visit in known if visit and visit.is_copy], document.size)
 
@@ -356,7 +356,7 @@ class Deduplicator:
             firm = url not in document.loose
             known = self.store.resolve(url) if url else None
             own = known if known and known.signature and not known.is_copy else None
-            # A URL with a document of its own does not become a copy, even if it or a list page returns another one.
+            # A URL with a document of its own does not become a copy, even if it, or a list page, gives a copy.
             if own and ((evidence and not own.evidence) or (own.firm and not firm)):
                 continue
             # A successor stays one until the original's own URL returns the document again.
@@ -367,8 +367,8 @@ class Deduplicator:
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.
 
-        The URLs of the repeated documents are recorded as copies, except URLs on preferred hosts. Repeated documents of
-        this run are withdrawn. Older ones stay held, since this run may die.
+        The URLs of the repeated documents become copies, except URLs on preferred hosts. Repeated documents of this run
+        are withdrawn. Older ones stay held, since this run may die.
         """
         for match in list(self.matcher.outranked(document, signature)):
             if rival := self.pending.get(match.signature):

@@ -1,4 +1,8 @@
-"""Learn which hosts mirror each other. Pure.
+"""Learn which hosts mirror each other. No I/O.
+
+A *relation* is two hosts and a *shape*, which says how a URL of one host becomes the corresponding URL of the other. A
+*trial* compares the pages at two such URLs. A relation with enough equal pages is a *rule in force*: pages that were
+not fetched yet are expected to be equal too.
 
 Bharat, Broder, Dean, Henzinger 2000, "A comparison of techniques to find mirrored hosts on the WWW": two hosts mirror
 each other if most paths that are valid on one are valid on the other, and give similar content (section 2).
@@ -22,11 +26,11 @@ from .text.urls import Place, Shape, canonical_url, counterpart, shape, site
 BOUND = 0.88  # the minimum confidence of a rule: that of 23 paths with equal content, and none with other content
 WINDOW = 200  # the number of paths that count; older ones are dropped, so that a rule can be unlearned
 PENALTY = 10  # one different page weighs as much as this many equal ones
-STEPS = 1 << 30  # of a quantile between 0 and 1
+STEPS = 1 << 30  # from 0 to 1, among which a quantile is searched
 RISK = 0.05  # the probability that the share of equal pages is below the confidence
 BRANCH = 2  # equal pages that a directory needs before the rule applies to it
 BRANCHES = 5  # directories with equal pages, after which the rule applies to all directories
-CONTAINED = 0.99  # the contained share of the shorter text that counts as all of it, given the error of the sketch
+CONTAINED = 0.99  # from this containment on, the other text has all of the shorter one, given the error of the sketch
 SHORT = 40  # tokens; the text of a shorter page is too often only the frame of the site
 
 
@@ -44,7 +48,7 @@ class Outcome(IntEnum):
 
 
 def outcome_of(*, duplicate: bool, containment: float, tokens: int) -> Outcome | None:
-    """Return the outcome of a comparison; None if the texts are too short, or missing.
+    """Return the outcome of a comparison; None if the texts are too short to tell, or missing.
 
     `duplicate`: whether verification accepts the pair. `containment`: from 0 to 1. `tokens`: the number of tokens
     in the shorter text.
@@ -80,7 +84,7 @@ class Trial(NamedTuple):
     path: int  # the hash of the path
     outcome: int
     content: int  # the id of the held document; one that is at several paths counts once
-    branch: int
+    branch: int  # the hash of the first directory under the prefix
     holder: int  # the host that had the document first: 0 or 1, or NOBODY for a third host
     seen: float  # seconds since the epoch
     claimed: bool = False  # true if the page named the URL of the held document as its canonical URL
@@ -96,7 +100,7 @@ class There(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Relation:
-    """Two hosts in alphabetical order, the correspondence of their URLs, and the evidence on it."""
+    """Two hosts in alphabetical order, the shape that relates their URLs, and the evidence on it."""
 
     sites: tuple[str, str]
     shape: Shape
@@ -212,7 +216,7 @@ PER_PAGE = 32  # the maximum number of relations of a host to check for a page, 
 TOTAL = 20_000  # the maximum number of relations
 SITES = 1_000_000  # the maximum number of hosts for which the time of the first page is remembered
 MAX_KNOWN = 16  # the maximum number of URLs of a document to consider; a page that is on many hosts proves little
-CAUTION = 1 / 4  # the share of URLs to fetch in spite of a rule is this part of 1 - confidence
+CAUTION = 1 / 4  # the share of URLs to fetch in spite of a rule is 1 - confidence, times this
 
 
 class Finding(NamedTuple):
@@ -229,8 +233,8 @@ class Counterpart(NamedTuple):
     url: str  # the canonical form, for lookups; do not request it
     relation: Relation
     is_original: bool
-    """True if the host of `url` had the page first at more paths than the other host, and was seen no later. So a host
-    that copies a site later never replaces the original host."""
+    """True if the host of `url` had the page first at more paths than the other host, and was first seen no later than
+    that host. So a host that copies a site later never replaces the original host."""
 
     @property
     def recheck(self) -> float:
@@ -313,7 +317,7 @@ class Hosts:
         return sorted(found, key=lambda counterpart: -counterpart.relation.confidence)
 
     def _leads(self, relation: Relation, side: int) -> bool:
-        """Return whether host `side` had the page first at more paths than the other host, and was seen no later."""
+        """Return whether the host `side` is the original of the other one; see `Counterpart.is_original`."""
         first, other = (self._met.get(relation.sites[each], math.inf) for each in (side, 1 - side))
         return relation.original() == side and first <= other
 
@@ -340,13 +344,13 @@ class Hosts:
         return found
 
     def relations(self) -> list[Relation]:
-        """Return all relations, sorted by descending confidence, even if their rules are not in force."""
+        """Return all relations, whether or not they are rules in force, sorted by descending confidence."""
         return sorted(
             self._relations.values(), key=lambda relation: (-relation.confidence, relation.sites, relation.shape)
         )
 
     def _suspect(self, *pages: tuple[str, str]) -> None:
-        """Relate two hosts if their URLs of one document have a common shape. A page: a host and its URL."""
+        """Relate two hosts if URLs of one document on them have a shape. Each of `pages` is a host and a URL on it."""
         (first, a), (second, b) = sorted(pages)
         if found := shape(a, b):
             self._relation((first, second), found)

@@ -1,6 +1,7 @@
 """Advise whether to skip a URL with held content, and find other URLs for a dead link. No Scrapy.
 
-Deliveries are recorded too, since a skip holds only if another URL delivers the content in the same run.
+A document is *delivered* when a URL returns it. Deliveries are recorded, since a URL may be skipped only if another URL
+delivers the document in the same run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .store import Store
 
 MAX_COPIES = 1000  # the maximum number of URLs of one document to consider
-MANY = 8  # a text at this many paths is no page's own text, however long it is: it may be a login wall
+MANY = 8  # a text at this many paths, however long, belongs to no page: it may be a login wall
 DAY = 86_400.0
 AHEAD = 60.0  # seconds by which the clock of another machine may be ahead
 SKIP, REDIRECT, STOP = "skip", "redirect", "stop"
@@ -43,11 +44,11 @@ class Advice(NamedTuple):
     """The source of the advice, in words for the log; "" if the URL itself was fetched before."""
     rule: Counterpart | None = None
     document: Signature | None = None
-    """The document for which the URL is skipped, if no URL has returned the document in this run; else None."""
+    """The document for which the URL is skipped, as long as it is not delivered in this run; None if it is."""
 
 
 def is_in_share(url: str, run: str, share: float) -> bool:
-    """Return whether a URL is in a share of all URLs, from 0 to 1. The share has other URLs in each run."""
+    """Return whether a URL is in the share of URLs (0 to 1) that is drawn for a run. Each run has other URLs in it."""
     return share > 0 and hash_text(canonical_url(url) + run) / 2**64 < share
 
 
@@ -61,8 +62,7 @@ class Alternative(NamedTuple):
 
 
 class Deliveries:
-    """Records deliveries, and decides which documents were delivered in this run. A document is delivered when any URL
-    returns it.
+    """Records deliveries, and decides which documents were delivered in this run.
 
     A document that was added since the run began was delivered in the run. For an older document, the time is in the
     visit of its own URL. If another URL delivered it later, the time is in a visit with a name.
@@ -73,7 +73,7 @@ class Deliveries:
         self._store = store
         self.started = started
         self._lost = next((run.lost for run in store.runs() if run.id == store.run), ())
-        self.passing: WeakSet[Signature] = WeakSet()  # delivered, though no URL may return them any more
+        self.passing: WeakSet[Signature] = WeakSet()  # they count as delivered, though no URL may return them
 
     def is_delivered(self, document: Signature, *, by_own_host: bool = False) -> bool:
         """Return whether any URL returned a document in this run; with `by_own_host`, a URL of its own host."""
@@ -84,8 +84,8 @@ class Deliveries:
     def is_of_run(self, seen: float) -> bool:
         """Return whether a visit at the time `seen` belongs to this run.
 
-        Visits in a killed session of the run do not count, since their items may never have arrived in a feed. Nor do
-        visits in the future: another machine's clock was ahead.
+        Visits from a session of the run that was killed do not count, since their items may not have reached a feed.
+        Visits in the future do not count either: another machine's clock was ahead.
         """
         is_now = self.started <= seen <= time.time() + AHEAD
         return is_now and not any(first < seen < last for first, last in self._lost)
@@ -101,7 +101,7 @@ class Deliveries:
         return not is_now and self._seen(_name(document), document) > self._seen(document.url, document)
 
     def is_back(self, document: Signature) -> bool:
-        """Return whether the URL of a document itself returned it in this run."""
+        """Return whether the own URL of a document returned the document in this run."""
         return self.is_of_run(self._seen(document.url, document))
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
@@ -112,7 +112,7 @@ class Deliveries:
                 self._store.record(Visit("", document, False, time.time(), name=name))
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
-        """Record the older documents that URLs delivered in this run. Call this before `new` replaces them."""
+        """Record that URLs delivered older documents in this run, before `new` replaces them in the visits."""
         for visit in filter(None, map(self._store.resolve, urls)):
             document = visit.signature
             if document is None or document is new or visit.is_copy or self.is_of_run(document.first_seen):
@@ -144,7 +144,7 @@ class Mirrors:
         self._hosts = {named_site(mirror): original for mirror, original in config.mirror_hosts.items()}
         self._reviews = reviews or Reviews(Config())
         self._deliveries = deliveries
-        # Ids of documents. They stay placeholders, although their URLs get other documents in the course of a run.
+        # Ids of documents; see `_is_placeholder`. They stay here, although their URLs get other documents during a run.
         self._placeholders: set[int] = set()
 
     # Before the fetch
@@ -167,7 +167,7 @@ class Mirrors:
         # A spider that asks for a URL again in one run wants something else, as with another cookie.
         is_again = url == link.url and self._deliveries is not None and self._deliveries.is_of_run(link.seen)
         skips = self._config.skip_mirrors if link.is_copy else self._config.revisit == "skip" and not is_again
-        # A page with one item of a list may be a list too, unless its layout is another.
+        # A page that repeats one item of a list page may be a list page too, unless its layout is another.
         is_list = link.signature.label and not (link.evidence and link.evidence.kind in OTHER_LAYOUT)
         is_preferred = link.is_copy and self._preference.outranks(url, link.signature.url)
         if not skips or is_list or is_preferred or self._is_placeholder(link.signature):
@@ -175,12 +175,12 @@ class Mirrors:
         return Advice(SKIP, link.signature.url, link.size, document=self._awaited(link.signature, link))
 
     def _is_led_to(self, link: Visit, before: Collection[str]) -> bool:
-        """Return whether `before` has the URL of the original. Then no URL but this one returns the document."""
+        """Return whether the original's URL redirected to this one. Then only this URL returns the document now."""
         leading = map(self._store.resolve, before)
         return any(other and not other.is_copy and other.signature is link.signature for other in leading)
 
     def _advise_unknown(self, url: str) -> Advice | None:
-        """Return advice by the rules on hosts, on the first counterpart that is held, else on the first unknown one."""
+        """Return advice by the rules on hosts: SKIP for the first held counterpart, else REDIRECT to an unknown one."""
         unheld: Advice | None = None
         for other, rule in self._counterparts(url):
             link = self._store.resolve(other)
@@ -208,7 +208,8 @@ class Mirrors:
     def _is_placeholder(self, document: Signature) -> bool:
         """Return whether the text of a document is at too many paths for its length, as with a login wall.
 
-        A text needs some `SHORT` tokens for each path. Mirrors share one path. Pages may return their real text later.
+        A placeholder has fewer than about `SHORT` tokens for each path, or is at `MANY` paths. A path on several hosts
+        counts once. The pages may return their real text later.
         """
         least = min(MANY, max(2, 1 + round(document.sketch.tokens / SHORT)))
         if document.id not in self._placeholders and self._store.urls.at_most(document) >= least:
@@ -222,8 +223,8 @@ class Mirrors:
     def alternatives(self, url: str, tried: Collection[str] = ()) -> Iterator[Alternative]:
         """Yield other URLs with the content of a URL, best first.
 
-        Visited URLs come first, those with the latest day of a visit at the top. Among URLs with the same day,
-        preferred hosts come first, then https, then shorter URLs. URLs that are known only by rules come last.
+        Visited URLs come first, by the day of the visit, the latest at the top. For the same day, preferred hosts come
+        first, then https, then shorter URLs. URLs that are known only by rules come last.
         """
         seen = {canonical_url(known) for known in (url, *tried)}
         for other in self._copies(url):

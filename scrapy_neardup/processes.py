@@ -1,8 +1,8 @@
-"""Run slow work in worker processes, and make the records of many rows ahead of their verdicts.
+"""Run slow work in worker processes, and make the records of many rows before their verdicts.
 
-Each process belongs to a thread of `concurrent.futures`, which starts it and sends it one call after another through a
-pipe. So a process that dies costs only its current call. A process ends when its pipe is closed, even if the process
-that started it was killed. No process runs the main script again, since that may start a crawl.
+Each worker process belongs to a thread of `concurrent.futures`, which starts it and sends it one call after another
+through a pipe. So a worker that dies costs only its current call. A worker ends when its pipe is closed, even if the
+process that started it was killed. No worker runs the main script again, since that may start a crawl.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CODE = f"import sys, json; sys.path[:] = json.loads(sys.argv[1]); from {__name_
 T = TypeVar("T")
 R = TypeVar("R", bound="Sequence[Any]")
 Signed: TypeAlias = tuple[list[Document | None], list[bytes]]
-"""The document of each row, None for a row with nothing to compare; and the record of each document."""
+"""For each row its document, or None for a row with nothing to compare; and the record of each document."""
 
 
 class ProcessError(Exception):
@@ -43,7 +43,7 @@ class ProcessError(Exception):
 
 
 class Processes:
-    """Calls functions in up to `count` processes; for 0, in a thread of this one. `given` is their first argument."""
+    """Calls functions in up to `count` workers; for 0, in a thread of this process. `given` is their first argument."""
 
     def __init__(self, count: int, given: Any) -> None:
         self._given = cloudpickle.dumps(given) if count else given
@@ -85,7 +85,7 @@ class Processes:
         with self._lock:
             if self._is_stopped:
                 raise ProcessError("the processes are stopped")
-            # In its own session, Ctrl-C does not reach it. This process stops it.
+            # A session of its own keeps Ctrl-C from it. This process stops it.
             self._all.append(subprocess.Popen(call, stdin=pipe, stdout=pipe, start_new_session=True))
             return self._all[-1]
 
@@ -96,7 +96,7 @@ class Processes:
             process.stdin.flush()
             return pickle.load(process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError) as error:
-            self._of_thread.process = None  # the next call starts another
+            self._of_thread.process = None  # the next call starts another process
             dead = ProcessError(f"a process died with exit code {_end(process)}")
             dead.died, dead.at_start = True, at_start
             raise dead from error
@@ -105,13 +105,13 @@ class Processes:
 def _end(process: subprocess.Popen[bytes]) -> int:
     process.kill()
     for pipe in filter(None, (process.stdin, process.stdout)):
-        with suppress(OSError):  # a dead process does not take the rest of a call
+        with suppress(OSError):  # closing sends the rest of a call, which a dead process does not take
             pipe.close()
     return process.wait()
 
 
 def _serve() -> None:
-    """Answer calls from stdin on stdout, until stdin ends. What a call prints goes to stderr."""
+    """Answer calls from stdin on stdout, until stdin ends. Output that a call prints goes to stderr."""
     with suppress(EOFError, OSError), os.fdopen(os.dup(0), "rb") as calls, os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
@@ -125,7 +125,7 @@ def _serve() -> None:
 def _made(given: Any, function: Callable[[Any, Any], Any], argument: Any) -> bytes:
     try:
         return pickle.dumps((True, function(given, argument)))
-    except Exception as error:  # which may be impossible to pickle
+    except Exception as error:  # as text, since it may be impossible to pickle
         return pickle.dumps((False, str(error) if isinstance(error, ProcessError) else repr(error)))
 
 
@@ -140,7 +140,7 @@ def check_can_be_sent(setting: str, things: Mapping[str, Any]) -> None:
 
 
 class RowSigner:
-    """Makes the documents and records of rows, as a configuration requires."""
+    """Makes the document of each row, and the record of each document, by a configuration."""
 
     def __init__(self, config: Config, detectors: Sequence[Detector]) -> None:
         self.detectors = detectors

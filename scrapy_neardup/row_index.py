@@ -1,9 +1,9 @@
-"""Find rows by their postings, which are keys and a SimHash. No I/O.
+"""Find rows by their *postings*, which are keys and a SimHash. No I/O.
 
-Postings are in sorted arrays of integers, those of the newest rows in dictionaries. A detector names the kind of its
-lookup: `Equal` or `Near`, by these postings, or an `Index` of its own.
-
-An entry of an array is one integer of 64 bits: a posting, and the slot of a row, its position in `Level.places`.
+A row is named by its *place*, an integer from which it is read. A detector names the kind of its lookup: `Equal` or
+`Near`, by these postings, or an `Index` of its own. The postings of the newest rows are in dictionaries, all others in
+sorted arrays. An entry of an array is one integer of 64 bits: a posting, and the *slot* of a row, which is the position
+of its place in `Level.places`:
 
     of a key:      0 | 35 bits of the key | 28 bits of the slot
     of a SimHash:  1 | 2 bits: number of a block | 33 bits: the SimHash, rotated so that this block comes first | slot
@@ -12,10 +12,10 @@ So a lookup is a range of integers: for a key, all entries that begin with its 3
 begin with the 16 bits of a block. Among 10^8 entries, one lookup of a key in 300 finds a wrong row, which verification
 rejects.
 
-Each array is a level. A level is merged with the one before it if that one is at most `RATIO` times as large, and both
-together have fewer than `MERGED` rows. So there are few levels. A thread merges them, one merge at a time. Lookups use
-the old levels until the result is adopted. So a crawl waits for no merge, except for a store in memory whose rows come
-faster than they are merged.
+Each array is a *level*. A level is merged with the level before it if that one is at most `RATIO` times as large, and
+both together have fewer than `MERGED` rows. So there are few levels. A thread merges them, one merge at a time. Lookups
+use the old levels until the result is adopted. So a crawl does not wait for merges. Only with a store in memory it may,
+if rows come faster than they are merged.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from .fingerprints.hashes import distinct
 
 Integers: TypeAlias = npt.NDArray[np.uint64]
 Posted: TypeAlias = tuple[int, "array[int]", int | None]
-"""The place of a row, from which it is read, and its postings: keys, where 0 is no key, and a SimHash or None."""
+"""The place of a row, its keys (0 is no key), and its SimHash or None."""
 BLOCKS, BLOCK_BITS = 4, 16
 SLOT_BITS, KEY_BITS, NEAR_BITS = 28, 35, 33
 MOST = 1 << SLOT_BITS  # the maximum number of rows in a level
 MERGED = 1 << 20  # the maximum number of rows to merge while a store is in use, so that closing it never takes long
 TAIL = 1024  # the number of rows in dictionaries after which they become a level, which takes some milliseconds
 RATIO = 4  # a level is merged with an earlier one up to this many times as large
-CROWD = 1024  # entries with one block to look at on each side of the SimHash; more mean a common template
+CROWD = 1024  # entries with the same block to look at on each side of a SimHash; more mean a common template
 STEP = 1 << 17  # entries to merge at a time
 _NEAR = 1 << 63
 _HIT = Struct("=4Q")
 _SLOTS, _REST = MOST - 1, (1 << 45) - 1  # the bits of a slot; those after a block
 
-NEWEST = 16  # the maximum number of documents for one fingerprint; more share only a set phrase
+NEWEST = 16  # the maximum number of documents for one fingerprint; one that more share is of a set phrase
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class Equal:
     """A lookup that finds documents in the store by equal fingerprints."""
 
     newest: int = NEWEST
-    """The maximum number of documents for one fingerprint. The newest are returned: more would prove little."""
+    """The maximum number of documents for one fingerprint: more would prove little. The newest are returned."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class RowIndex:
         self._restart(())
 
     def _restart(self, newest: Iterable[Posted]) -> None:
-        """Replace the rows that are in no level."""
+        """Fill the dictionaries anew, with these rows."""
         self._rows: list[Posted] = []
         self._removed: set[int] = set()
         self._first: dict[int, int] = {}  # the place of each key; most keys have only one
@@ -190,7 +190,7 @@ class RowIndex:
     def find(self, questions: Sequence[Question], nearest: int = NEWEST) -> list[Places]:
         """Return the places of the newest rows of each key, and of at most `nearest` rows with a near SimHash.
 
-        If more rows have a near SimHash, the nearest are returned; among equal distances, the oldest.
+        If more rows have a near SimHash, the nearest are returned and, of equally near ones, the oldest.
         """
         found = [Places({}, {}) for _ in questions]
         asked = [*questions]
@@ -234,7 +234,7 @@ class RowIndex:
     def remove(self, place: int) -> None:
         """Forget a row, unless it is in a level. Lookups may still find it until many rows have been removed."""
         self._removed.add(place)
-        if len(self._removed) > max(TAIL, len(self._rows) // 4):  # a place is in one or two rows
+        if len(self._removed) > max(TAIL, len(self._rows) // 4):  # a removed place is in one or two rows
             self._restart(self._kept())
 
     def _kept(self) -> list[Posted]:
@@ -245,7 +245,7 @@ class RowIndex:
     def grow(self, last: int, *, wait: bool = True) -> None:
         """If `TAIL` rows up to number `last` are in no level, make a level of them. Start a merge if one is due.
 
-        With `wait`, first wait until the last merge has ended, so that answers do not depend on its speed.
+        With `wait`, first wait until the running merge has ended, so that answers do not depend on its speed.
         """
         if last - self.last >= TAIL:
             self.adopt(wait=wait)
@@ -254,13 +254,13 @@ class RowIndex:
                 self._start_merge(due(self._mergeable(), RATIO, MERGED))
 
     def seal(self, last: int) -> None:
-        """Make a level of the newest rows, up to number `last`. Rows without a number yet stay in the dictionaries."""
+        """Make a level of the newest rows, up to number `last`. Rows without a number as yet stay where they are."""
         newest, rows = self._kept(), dict[int, Posted]()
         later = {place for place, _, _ in newest if self._lacks_number(place)}
         for place, keys, simhash in newest:
             if place in rows:
                 keys, simhash = rows[place][1] + keys, rows[place][2] if simhash is None else simhash
-            if place not in later or place < 0:  # a visit without number may have replaced one with a number
+            if place not in later or place < 0:  # a visit that gets a new number may have an old one
                 rows[place] = place, keys, simhash
         self.levels.append(Level.of(self.last + 1, last, [*rows.values()]))
         self._restart(row for row in newest if row[0] in later)
@@ -313,7 +313,7 @@ def sharing(questions: Sequence[Question]) -> set[int]:
 
 
 def due(levels: Sequence[Level], ratio: int, most: int) -> list[Level]:
-    """Return the last of `levels` that are to be merged now, which have fewer than `most` rows together; or []."""
+    """Return the newest levels if they are to be merged now; else []. Together they have fewer than `most` rows."""
     taken: list[Level] = []
     rows = 0
     for level in reversed(levels):
@@ -327,7 +327,7 @@ def due(levels: Sequence[Level], ratio: int, most: int) -> list[Level]:
 def merged_columns(levels: Sequence[Level]) -> Iterator[npt.NDArray[Any]]:
     """Yield the places of each level, the SimHashes of each level, and all entries in ascending pieces.
 
-    In the entries, the slots of each level follow those of the level before it.
+    The slots in the entries continue from level to level, as the places do.
     """
     yield from (level.places for level in levels)
     yield from (level.simhashes for level in levels)
@@ -351,7 +351,7 @@ def _posting(key: int) -> int:
 
 
 def near_postings(simhashes: Integers, distance: int) -> Integers:
-    """Return the postings to look up: one row for each SimHash, one column for each of the `flips`."""
+    """Return the entries to look up, with slot 0: one row for each SimHash, one column for each of the `flips`."""
     own = np.empty((len(simhashes), BLOCKS), np.uint64)
     for block in range(BLOCKS):
         turned = simhashes << np.uint64(BLOCK_BITS * block)
@@ -362,7 +362,7 @@ def near_postings(simhashes: Integers, distance: int) -> Integers:
 
 
 def keep_nearest(found: dict[int, int], most: int) -> None:
-    """Remove all but the `most` nearest places from `found`. Of equal distances, keep the first places."""
+    """Remove all but the `most` nearest places from `found`. Of equally near places, keep the first."""
     for place in sorted(found, key=found.__getitem__)[most:]:
         del found[place]
 
@@ -370,9 +370,8 @@ def keep_nearest(found: dict[int, int], most: int) -> None:
 def _find(entries: Integers, simhashes: Integers, questions: Sequence[Question], nearest: int) -> bytes:
     """Pack four integers for each hit: the position of a question, a key or 0 for a near SimHash, a slot, a distance.
 
-    The newest rows of a key come in ascending order, with distance 0. The nearest rows of each posting of a SimHash
-    come nearest first, and the oldest first among equal distances. Slots that do not exist, as in a damaged file, are
-    passed over.
+    The newest rows of a key come oldest first, with distance 0. The rows found by one posting of a SimHash come nearest
+    first and, if equally near, oldest first. Slots that do not exist, as in a damaged file, are passed over.
     """
     found: list[tuple[int, int, int, int]] = []
     crowd = max(CROWD, len(simhashes) >> 14)
@@ -408,8 +407,8 @@ def flips(distance: int) -> list[tuple[int, int]]:
 
     Each block has a maximum number of flipped bits; a negative one means no lookup. The maxima add up to `distance`
     less `BLOCKS` - 1. If each block of two SimHashes differed in more bits than its maximum, the SimHashes would differ
-    in more than `distance` bits. So a near SimHash is found by at least one block. At distance 6, one block needs no
-    flips, so 52 lookups suffice instead of 68.
+    in more than `distance` bits. So a near SimHash is found by at least one block. At distance 6, the maxima are 1, 1,
+    1, and 0. That makes 52 lookups, where 1 for each block would make 68.
 
     Qin et al. 2018 (GPH), the general pigeonhole principle with integer reduction.
     """

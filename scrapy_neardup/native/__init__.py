@@ -1,6 +1,6 @@
-"""The compiled part: functions in C with equal results as their twins in Python and in jieba, but faster.
+"""The compiled part: functions in C with the same results as their twins in Python and in jieba, but faster.
 
-The twins are used where the compiled part is missing: without a compiler at installation, on a big-endian machine.
+The twins are used where the compiled part is missing: on a big-endian machine, or if no compiler was there to build it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ in the layout of numpy arrays.
 
 No state is kept between calls, and arguments are not modified. Memory that is read need not be aligned. No other thread
 may change the arguments during a call. `sign` releases the lock of Python, so that other threads run meanwhile. No
-format of arguments has a `#`: built by Python 3.13, it would fail in 3.11, which may load the same file. */
+format of arguments has a `#`. With one, a file that Python 3.13 built would fail in 3.11, which may load it too. */
 
 #include <Python.h>
 #include <stdint.h>
@@ -42,10 +42,12 @@ enum { SLOT_BITS = 28, BLOCK_BITS = 16, BLOCKS = 4, REST_BITS = 45, CROWD = 1024
 
 static const uint64_t NEAR = UINT64_C(1) << 63, SLOT = (UINT64_C(1) << SLOT_BITS) - 1;
 
+/* What is looked up now, for the question at a position. */
 typedef struct {
     uint64_t posting, key, most, simhash, distance, question;
 } Probe;
 
+/* A row that was found: by a key or, if `key` is 0, by a SimHash at the distance `far`. */
 typedef struct {
     uint64_t question, key, slot, far;
 } Hit;
@@ -98,7 +100,7 @@ static int is_before(Hit one, Hit other)
     return one.far < other.far || (one.far == other.far && one.slot < other.slot);
 }
 
-/* Add a hit to those from `begin` on, which stay sorted and at most `most`. */
+/* Add a hit to the hits from `begin` on. These stay sorted, and the nearest `most` of them are kept. */
 static int push_nearest(Search *search, Py_ssize_t begin, uint64_t most, Hit hit)
 {
     Hit *all = search->hits;
@@ -141,7 +143,7 @@ static int find_near(Search *search, const Probe *asked, Py_ssize_t start, Py_ss
     for (start = at - start > crowd ? at - crowd : start; start < end; start++) {
         uint64_t entry = load(search->entries, start), slot = entry & SLOT;
         if ((uint64_t)ones_in((entry ^ own) >> SLOT_BITS) > asked->distance || slot >= slots)
-            continue; /* most entries, without a look at the whole SimHash */
+            continue; /* passes over most entries without reading the whole SimHash */
         far = (uint64_t)ones_in(load(search->simhashes, (Py_ssize_t)slot) ^ asked->simhash);
         Hit hit = {asked->question, 0, slot, far};
         if (far <= asked->distance && !push_nearest(search, begin, asked->most, hit))
@@ -158,7 +160,7 @@ static int find_posting(Search *search, const Probe *asked)
     Py_ssize_t start = bisect(entries, 0, search->all, asked->posting & ~rest), end;
     if (start == search->all || load(entries, start) > last)
         return 1; /* most keys are not found */
-    end = bisect(entries, start, search->all, last); /* no entry is `last`: no level is so full that it has this slot */
+    end = bisect(entries, start, search->all, last); /* no entry is `last`: no level has so many slots */
     return (asked->posting & NEAR ? find_near : find_key)(search, asked, start, end);
 }
 
@@ -169,7 +171,7 @@ static uint64_t next_flip(uint64_t flip)
     return ((carried ^ flip) >> 2) / lowest | carried;
 }
 
-/* Add the rows with a near SimHash: by its blocks, and by those that differ in a few bits (row_index.near_postings). */
+/* Add the rows with a near SimHash. Look up its blocks, and blocks with a few bits flipped (row_index.flips). */
 static int find_all_near(Search *search, Probe asked)
 {
     int64_t bits = (int64_t)(asked.distance < 64 ? asked.distance : 64) - (BLOCKS - 1);
@@ -189,7 +191,7 @@ static int find_all_near(Search *search, Probe asked)
     return 1;
 }
 
-/* Add the rows that a question finds. Return 0 with an error set if it is no question. */
+/* Add the rows that a question finds. Return 0 with an error set if `question` is invalid, or memory is lacking. */
 static int find_all(Search *search, PyObject *question, Probe asked, uint64_t nearest)
 {
     Py_buffer keys;

@@ -1,13 +1,14 @@
 /* Cut Chinese into words, by a dictionary and a model of new words.
 
-The dictionary of Han words is a prefix tree in one array.
+The dictionary of Han words is a prefix tree in one array: an entry for each word and for each beginning of a word.
 
 The name of a Han character is its position among the characters that jieba knows, from 0. The first HAN entries are the
-prefixes of one character. The other entries form a hash table with open addressing. Its key is the entry of a prefix
-and the name of the next character, so two prefixes never share an entry.
+prefixes of one character. The entries of longer prefixes form a hash table with open addressing. A key in it consists
+of the entry of the prefix without its last character, and of the name of this character. So two prefixes never share an
+entry.
 
-An entry holds its key, and a value in its low SAYS_BITS bits: 0 for an empty entry, PREFIX for a prefix that is not a
-word, and more for a word. */
+An entry holds its key and, in its low SAYS_BITS bits, its value: 0 for an empty entry, PREFIX for a prefix that is not
+a word, and more for a word. */
 
 #include <float.h>
 #include <math.h>
@@ -22,7 +23,7 @@ static const uint64_t SAYS = (UINT64_C(1) << SAYS_BITS) - 1;
 
 typedef struct {
     char *entries;
-    uint64_t mask; /* of the positions in the hash table, after the first HAN entries */
+    uint64_t mask; /* of the positions in the hash table, which begins after the first HAN entries */
     int shift;
 } Dictionary;
 
@@ -46,11 +47,11 @@ static uint64_t says(const Dictionary *words, uint64_t entry)
     return load(words->entries, (Py_ssize_t)entry) & SAYS;
 }
 
-/* Return the entry of a prefix with one more character, `by`; an empty entry if there is none. */
+/* Return the entry of a prefix that is longer by the character `by`; an empty entry if there is none. */
 static uint64_t followed(const Dictionary *words, uint64_t entry, uint32_t by)
 {
     uint64_t key = entry << HAN_BITS | by, at = key * UINT64_C(0x9E3779B97F4A7C15) >> words->shift;
-    for (uint64_t tries = 0; tries < words->mask; tries++) { /* bounded, since a foreign array may be full */
+    for (uint64_t tries = 0; tries < words->mask; tries++) { /* bounded, since a damaged or foreign array may have no empty entry */
         uint64_t found = load(words->entries, (Py_ssize_t)(HAN + at));
         if (found == 0 || found >> SAYS_BITS == key)
             break;
@@ -71,7 +72,7 @@ static Py_ssize_t add(Dictionary *words, const unsigned char *word, Py_ssize_t s
 {
     for (Py_ssize_t i = 0; i < size; i += 3)
         if (han(word + i, size - i) == HAN)
-            return 0; /* never looked up, since only runs of Han characters are cut */
+            return 0; /* such a word is never looked up, since only runs of Han characters are cut */
     uint64_t entry = 0, key = 0;
     Py_ssize_t added = 0;
     for (Py_ssize_t i = 0; i < size; i += 3) {
@@ -145,9 +146,9 @@ static PyObject *dictionary(PyObject *Py_UNUSED(module), PyObject *args)
 
 typedef struct {
     double best; /* the log probability of the best cut from here to the end of the run */
-    uint32_t size; /* characters of the best word that begins here */
+    uint32_t size; /* the number of characters of the best word that begins here */
     uint16_t name;
-    uint8_t states; /* for each state, a bit that selects its predecessor in BEFORE; at the end, the chosen state */
+    uint8_t states; /* one bit for each state: its better predecessor in BEFORE; later replaced by the chosen state */
 } Place;
 
 typedef struct {
@@ -193,7 +194,7 @@ static int is_word(const Dictionary *words, const Place *text, Py_ssize_t size)
     return says(words, entry) > PREFIX;
 }
 
-/* Write a word with a line end behind it. Return the end. */
+/* Write a word and a line end. Return the position after them. */
 static char *put(char *out, const unsigned char *word, Py_ssize_t size)
 {
     memcpy(out, word, 3 * (size_t)size);
@@ -201,7 +202,7 @@ static char *put(char *out, const unsigned char *word, Py_ssize_t size)
     return out + 3 * size + 1;
 }
 
-/* States of a character: begin, end or middle of a word, or single. In alphabetical order, by which ties are broken. */
+/* A character is at the begin, end or middle of a word, or single. Of equally probable states, the last letter wins. */
 enum { B, E, M, S };
 
 static const uint8_t BEFORE[4][2] = {{E, S}, {B, M}, {B, M}, {E, S}};
@@ -222,7 +223,7 @@ static void find_states(const char *model, Place *text, Py_ssize_t size)
             double here = number(with, 4u * text[i].name + state);
             double one = was[before[0]] + number(after, 4u * before[0] + state) + here;
             double other = was[before[1]] + number(after, 4u * before[1] + state) + here;
-            sums[i & 1][state] = other >= one ? other : one; /* ties go to the last letter */
+            sums[i & 1][state] = other >= one ? other : one; /* the last letter wins */
             text[i].states |= (uint8_t)((other >= one) << state);
         }
     }
@@ -235,7 +236,7 @@ static void find_states(const char *model, Place *text, Py_ssize_t size)
     }
 }
 
-/* The end of jieba.Tokenizer.__cut_DAG, and jieba.finalseg.cut: new words among single characters. */
+/* The end of jieba.Tokenizer.__cut_DAG, and jieba.finalseg.cut: find new words in a row of single characters. */
 static char *put_left_over(const Chinese *data, Place *run, Py_ssize_t size, const unsigned char *text, char *out)
 {
     int is_new = size > 1 && !is_word(&data->words, run, size);
@@ -275,7 +276,8 @@ static Py_ssize_t take_run(const unsigned char *text, Py_ssize_t size, Place *ru
     return count;
 }
 
-/* Write the words of each run, with line ends around them, and all other text as it is. Return the end. */
+/* Write the words of each run of Han characters, with line ends around them, and all other text as it is. Return the
+end of what was written. */
 static char *put_text(const Chinese *data, Place *run, const unsigned char *text, Py_ssize_t size, char *out)
 {
     for (Py_ssize_t i = 0, count; i < size; i += count ? 3 * count : 1) {
@@ -312,7 +314,7 @@ static PyObject *cut(PyObject *Py_UNUSED(module), PyObject *args)
     return made;
 }
 
-/* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII; of the Han characters of jieba, only the first. */
+/* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII, and of all Han characters only the first one. */
 static PyObject *foreign(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given;

@@ -17,7 +17,7 @@ static const uint64_t MULTIPLIER = UINT64_C(0x9E3779B97F4A7C15);
 
 typedef struct {
     uint64_t name, bits;
-} Row; /* the hash of a token */
+} Row; /* the two halves of the hash of a token */
 
 typedef struct {
     uint32_t tokens, shingles, figures;
@@ -115,7 +115,8 @@ static uint64_t key(uint64_t value, const char *detector)
     return (value ^ hashed(detector, (Py_ssize_t)strlen(detector))) * MULTIPLIER;
 }
 
-/* Make room for a text; return 0 if memory is lacking. Every second byte may be a word. Half of the slots are spare. */
+/* Make room for a text; return 0 if memory is lacking. A text may have a word in every two bytes. Half of the slots stay
+empty, so that hash tables are fast. */
 static int make_room(Scratch *s, Py_ssize_t size)
 {
     size_t words = (size_t)size / 2 + 2, room = 32;
@@ -134,13 +135,13 @@ static int make_room(Scratch *s, Py_ssize_t size)
     return s->set != NULL;
 }
 
-/* The first slot to look in. Nobody can know the seed, so nobody can write a text whose words all share a few slots. */
+/* Return the first slot to look in. Nobody knows the seed, so no text can be written whose words all share few slots. */
 static uint32_t slot(uint64_t hash, uint32_t mask, const Scratch *s)
 {
     return (uint32_t)(hash * s->seed >> 32) & mask;
 }
 
-/* tokens.word_lines and hashes.hash_tokens. Also note the first 16 bits of the hashes of figures. */
+/* tokens.word_lines and hashes.hash_tokens. Also notes the first 16 bits of the hash of each figure. */
 static uint32_t find_words(const unsigned char *text, Py_ssize_t *size, Scratch *s)
 {
     const unsigned char *end = text + *size;
@@ -161,7 +162,7 @@ static uint32_t find_words(const unsigned char *text, Py_ssize_t *size, Scratch 
     return count;
 }
 
-/* hashes.counted, in the order of first occurrences */
+/* hashes.counted, in the order in which the words first occur */
 static uint32_t count_words(uint32_t tokens, uint32_t mask, Scratch *s)
 {
     uint32_t distinct = 0;
@@ -180,7 +181,7 @@ static uint32_t count_words(uint32_t tokens, uint32_t mask, Scratch *s)
     return distinct;
 }
 
-/* Move the counts from lanes of eight bits to `ones`, and clear the lanes. Lane n of sums[shift] counts bit
+/* Add the counts in lanes of eight bits to `ones`, and clear the lanes. Lane n of sums[shift] counts bit
 8 * n + shift. */
 static void spill(uint64_t sums[8], uint64_t ones[64])
 {
@@ -245,7 +246,8 @@ static void keep_least(uint64_t *least, uint64_t hash)
     *least = *least && *least < hash ? *least : hash;
 }
 
-/* hashes.shingles and hashes.minima, for the codes and for the keys. Return the number of distinct shingles. */
+/* hashes.shingles, and hashes.minima for the codes (`bins`) and for the keys (`smallest`). Return the number of distinct
+shingles. */
 static uint32_t shingles(uint32_t tokens, uint32_t mask, uint64_t *bins, uint64_t *smallest, Scratch *s)
 {
     uint32_t width = tokens < WIDTH ? tokens : WIDTH, distinct = 0;
@@ -397,7 +399,8 @@ static PyObject *sign(PyObject *Py_UNUSED(module), PyObject *args)
     return made;
 }
 
-/* Copy codes, with 0 for each that another sketch has at its place. Sketches that are equal to `twin` do not count. */
+/* Copy the codes of a sketch, with 0 for each that another sketch has in the same bin. Sketches that equal `twin` do not
+count as others. */
 static void keep_own(unsigned char *own, PyObject *sketch, PyObject *twin, PyObject *others)
 {
     const char *codes = PyBytes_AsString(sketch), *same = PyBytes_AsString(twin), *other = PyBytes_AsString(others);

@@ -172,7 +172,7 @@ class Visits:
         self._write([*others, self._entry(visit, at, others)] if visit else others)
 
     def _entry(self, visit: Visit, at: int, others: Sequence[Entry]) -> Entry:
-        """Return the entry of a visit, with the id `at` if its state is new. On an error, write it and `others`, then raise."""
+        """Return the entry of a visit, with the id `at` if its state is new. Before raising, write it and `others`."""
         visit.target = visit.signature.id if visit.signature else None
         if not visit.url and not visit.name:
             visit.name = f"copy {at:016x}"
