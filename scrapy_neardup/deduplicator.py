@@ -338,10 +338,7 @@ class Deduplicator:
             self.store.record(Visit(url, None, False, time.time(), size))
 
     def _link_item(self, document: Document, signature: Signature, match: Match) -> None:
-        """Record that one of several items of a page is a copy, unless the original has the URL of this page.
-
-        The visit has a name, which ends with the URL and the label of the item.
-        """
+        """Record that one of several items of a page is a copy, unless the original has the URL of this page."""
         if canonical_url(document.url or "") != canonical_url(match.signature.url or ""):
             identity = hash_bytes(signature.sketch.codes + signature.facts)
             name = f"item {identity:016x}: {named(document.url, document.label)}"

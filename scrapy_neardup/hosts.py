@@ -322,10 +322,7 @@ class Hosts:
         return relation.original() == side and first <= other
 
     def meet(self, name: str, when: float) -> bool:
-        """Record that a host was seen at the time `when`. Return whether this is its earliest known time.
-
-        A host can't be a copy of a host that was first seen later.
-        """
+        """Record that a host was seen at the time `when`. Return whether this is its earliest known time."""
         known = self._met.get(name)
         is_first = len(self._met) < SITES if known is None else when < known
         if is_first:

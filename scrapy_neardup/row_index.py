@@ -86,8 +86,7 @@ class Near:
 class Index(Protocol[T]):
     """A detector's own index in RAM. When a store is opened, it adds its documents to the index.
 
-    An index maps 64-bit fingerprints to documents. A document may have several fingerprints. Documents are compared by
-    identity.
+    An index maps 64-bit fingerprints to documents, of which one may have several. It compares documents by identity.
     """
 
     def add(self, fingerprints: Sequence[int], document: T) -> None:

@@ -160,7 +160,7 @@ static int find_posting(Search *search, const Probe *asked)
     Py_ssize_t start = bisect(entries, 0, search->all, asked->posting & ~rest), end;
     if (start == search->all || load(entries, start) > last)
         return 1; /* most keys are not found */
-    end = bisect(entries, start, search->all, last); /* no entry is `last`: no level has so many slots */
+    end = bisect(entries, start, search->all, last); /* no entry is `last`: no level has so many rows */
     return (asked->posting & NEAR ? find_near : find_key)(search, asked, start, end);
 }
 

@@ -51,7 +51,7 @@ static uint64_t says(const Dictionary *words, uint64_t entry)
 static uint64_t followed(const Dictionary *words, uint64_t entry, uint32_t by)
 {
     uint64_t key = entry << HAN_BITS | by, at = key * UINT64_C(0x9E3779B97F4A7C15) >> words->shift;
-    for (uint64_t tries = 0; tries < words->mask; tries++) { /* bounded, since a damaged or foreign array may have no empty entry */
+    for (uint64_t tries = 0; tries < words->mask; tries++) { /* bounded, since a foreign array may be full */
         uint64_t found = load(words->entries, (Py_ssize_t)(HAN + at));
         if (found == 0 || found >> SAYS_BITS == key)
             break;
@@ -72,7 +72,7 @@ static Py_ssize_t add(Dictionary *words, const unsigned char *word, Py_ssize_t s
 {
     for (Py_ssize_t i = 0; i < size; i += 3)
         if (han(word + i, size - i) == HAN)
-            return 0; /* such a word is never looked up, since only runs of Han characters are cut */
+            return 0; /* it is never looked up, since only runs of Han characters are cut */
     uint64_t entry = 0, key = 0;
     Py_ssize_t added = 0;
     for (Py_ssize_t i = 0; i < size; i += 3) {
@@ -202,7 +202,7 @@ static char *put(char *out, const unsigned char *word, Py_ssize_t size)
     return out + 3 * size + 1;
 }
 
-/* A character is at the begin, end or middle of a word, or single. Of equally probable states, the last letter wins. */
+/* States of a character: begin, end or middle of a word, or single. Of equally probable ones, the last letter wins. */
 enum { B, E, M, S };
 
 static const uint8_t BEFORE[4][2] = {{E, S}, {B, M}, {B, M}, {E, S}};
@@ -314,7 +314,8 @@ static PyObject *cut(PyObject *Py_UNUSED(module), PyObject *args)
     return made;
 }
 
-/* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII, and of all Han characters only the first one. */
+/* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII and, of the Han
+characters that jieba knows, only with the first. */
 static PyObject *foreign(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given;

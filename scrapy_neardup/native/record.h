@@ -115,8 +115,8 @@ static uint64_t key(uint64_t value, const char *detector)
     return (value ^ hashed(detector, (Py_ssize_t)strlen(detector))) * MULTIPLIER;
 }
 
-/* Make room for a text; return 0 if memory is lacking. A text may have a word in every two bytes. Half of the slots stay
-empty, so that hash tables are fast. */
+/* Make room for a text; return 0 if memory is lacking. Every second byte may be a word. Half of the slots stay
+empty, so that a look finds an empty one soon. */
 static int make_room(Scratch *s, Py_ssize_t size)
 {
     size_t words = (size_t)size / 2 + 2, room = 32;
@@ -135,7 +135,7 @@ static int make_room(Scratch *s, Py_ssize_t size)
     return s->set != NULL;
 }
 
-/* Return the first slot to look in. Nobody knows the seed, so no text can be written whose words all share few slots. */
+/* Return the first slot to look in. The seed is secret, so nobody can write a text whose words all share few slots. */
 static uint32_t slot(uint64_t hash, uint32_t mask, const Scratch *s)
 {
     return (uint32_t)(hash * s->seed >> 32) & mask;
@@ -246,7 +246,7 @@ static void keep_least(uint64_t *least, uint64_t hash)
     *least = *least && *least < hash ? *least : hash;
 }
 
-/* hashes.shingles, and hashes.minima for the codes (`bins`) and for the keys (`smallest`). Return the number of distinct
+/* hashes.shingles, and hashes.minima for the codes (`bins`) and the keys (`smallest`). Return the number of distinct
 shingles. */
 static uint32_t shingles(uint32_t tokens, uint32_t mask, uint64_t *bins, uint64_t *smallest, Scratch *s)
 {
@@ -399,8 +399,8 @@ static PyObject *sign(PyObject *Py_UNUSED(module), PyObject *args)
     return made;
 }
 
-/* Copy the codes of a sketch, with 0 for each that another sketch has in the same bin. Sketches that equal `twin` do not
-count as others. */
+/* Copy the codes of a sketch, with 0 for each that another sketch has in the same bin. Sketches like `twin` do not count
+as others. */
 static void keep_own(unsigned char *own, PyObject *sketch, PyObject *twin, PyObject *others)
 {
     const char *codes = PyBytes_AsString(sketch), *same = PyBytes_AsString(twin), *other = PyBytes_AsString(others);

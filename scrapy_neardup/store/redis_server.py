@@ -177,10 +177,7 @@ class Server:
     # Requests
 
     def execute(self, *requests: Operation) -> list[Any]:
-        """Send the queued operations, then these requests. Return the answers to the requests.
-
-        Raise StoreError if the server fails or refuses a request.
-        """
+        """Send the queue, then these requests. Return their answers. Raise StoreError if the server fails or refuses."""
         with store_errors(self.name):
             answers = _without_errors(self._tried(requests, self._raise_if_down))
             self._failures = 0

@@ -146,10 +146,7 @@ class StoredIndex(RowIndex):
         return False
 
     def write(self, levels: Sequence[Level]) -> FileLevel:
-        """Merge levels of adjacent rows into a file, and return the level that is mapped from it.
-
-        Raise OSError if the file can't be written.
-        """
+        """Merge levels of adjacent rows into a file. Return the level mapped from it. Raise OSError if that fails."""
         self.folder.mkdir(parents=True, exist_ok=True)
         first, last = levels[0].first, levels[-1].last
         path = self.folder / f"{first:012d}-{last:012d}-{uuid4().hex[:8]}.idx"

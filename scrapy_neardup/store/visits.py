@@ -111,10 +111,7 @@ class Visits:
         return {row.key: row for row in rows if isinstance(row.key, int) and row.key < 0}
 
     def of_run(self, run: str, after: int = 0) -> Iterator[tuple[int, Visit]]:
-        """Yield the key and the stored visit for each state that a run wrote with a number above `after`.
-
-        Some visits come several times.
-        """
+        """Yield key and stored visit of each state that a run wrote with a number above `after`, some of them twice."""
         own = records.code(run)
         # The index does not list the visits of its documents' own URLs.
         urls = (self._held(row).url for row in self._backend.scan(DOCUMENT, run))
