@@ -49,7 +49,7 @@ class Claim:
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.apart = None if match else dedup.matcher.apart
-        """If one fact alone keeps a unique document from being a copy: the original and that fact (`Matcher.apart`)."""
+        """If only one fact keeps this document from being a copy: the would-be original, and the fact; else None."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""
@@ -135,7 +135,7 @@ class Deduplicator:
         """Open the store of a configuration.
 
         `run` is the id of a run to resume, "" for a new run, or None to open the store only for reading. `writer` names
-        the spider or command. With a run, forget the documents that no URL has returned within NEARDUP_TTL.
+        the spider or command. Unless only reading, forget documents that no URL has returned within NEARDUP_TTL.
         """
         # First, so that a bad setting opens no store.
         detectors, reviews = build_detectors(config), Reviews(config)
@@ -152,8 +152,8 @@ class Deduplicator:
     def claim(self, document: Document) -> Claim:
         """Decide on a document. If it is unique, hold it as pending, and compare later documents with it.
 
-        If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds until that claim is
-        settled. If it is not settled by then, the new document is unique, but is not held.
+        If it repeats a document that is pending in another process, wait up to `PATIENCE` seconds until that document
+        is committed or withdrawn. If that document is still pending then, the new one is unique, but is not held.
         """
         end, moment = time.monotonic() + PATIENCE, PAUSES[0]
         while (claim := self.try_claim(document)).is_early and claim.rival is None:
@@ -283,7 +283,7 @@ class Deduplicator:
         return max(signature.first_seen, self.deliveries.last(signature))
 
     def _shares_url(self, signature: Signature, link: Visit) -> bool:
-        """Return whether a document was among the items that its URL gave when it was last visited before this run."""
+        """Return whether a document was among the items of its URL when that URL was last visited before this run."""
         known = link.before if self.deliveries.is_of_run(link.seen) else link
         if known is None:
             return self.deliveries.is_delivered(signature)
@@ -328,7 +328,7 @@ class Deduplicator:
             self.keep_fetching(document)
 
     def keep_fetching(self, document: Document) -> None:
-        """Record for each URL of a document that is known as a copy: it returns content that is not held."""
+        """For those URLs of a document that are known as copies, record that they return content that is not held."""
         known = ((url, self.store.resolve(url)) for url in _urls(document))
         self._unlink([url for url, visit in known if visit and visit.is_copy], document.size)
 

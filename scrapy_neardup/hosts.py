@@ -174,7 +174,7 @@ class Relation:
         return self._branches[place.branch] >= BRANCH or len(self._branches) >= BRANCHES
 
     def original(self) -> int | None:
-        """Return the host (0 or 1) that had the page first at more paths than the other host; None in a tie."""
+        """Return the host (0 or 1) that had a page first more often than the other host; None in a tie."""
         holders = Counter(trial.holder for trial in self.trials.values())
         return None if holders[0] == holders[1] else int(holders[1] > holders[0])
 
@@ -233,8 +233,8 @@ class Counterpart(NamedTuple):
     url: str  # the canonical form, for lookups; do not request it
     relation: Relation
     is_original: bool
-    """True if the host of `url` had the page first at more paths than the other host, and was first seen no later than
-    that host. So a host that copies a site later never replaces the original host."""
+    """True if the host of `url` had a page first more often than the other host, and was itself first seen no later. So
+    a host that copies a site later never replaces the original host."""
 
     @property
     def recheck(self) -> float:
@@ -362,7 +362,7 @@ class Hosts:
         return self._relations[key]
 
     def _make_room(self, sites: tuple[str, str]) -> None:
-        """Drop relations with the least evidence: one if this pair has too many, a tenth if all pairs together have."""
+        """Drop relations with the least evidence: one if this pair has too many, a tenth if all pairs have."""
         pair = [relation for relation in self._by_site.get(sites[0], ()) if relation.sites == sites]
         if len(pair) >= PER_PAIR:
             self._drop(min(pair, key=_evidence))

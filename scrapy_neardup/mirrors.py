@@ -44,11 +44,11 @@ class Advice(NamedTuple):
     """The source of the advice, in words for the log; "" if the URL itself was fetched before."""
     rule: Counterpart | None = None
     document: Signature | None = None
-    """The document for which the URL is skipped, as long as it is not delivered in this run; None if it is."""
+    """The document that another URL must still deliver in this run, so that the skip holds; None if there is none."""
 
 
 def is_in_share(url: str, run: str, share: float) -> bool:
-    """Return whether a URL is in the share of URLs (0 to 1) that is drawn for a run. Each run has other URLs in it."""
+    """Return whether a URL is drawn in a run. Each run draws other URLs: a `share` of all, from 0 to 1."""
     return share > 0 and hash_text(canonical_url(url) + run) / 2**64 < share
 
 
@@ -105,14 +105,14 @@ class Deliveries:
         return self.is_of_run(self._seen(document.url, document))
 
     def record(self, document: Signature, *, by_own_host: bool = False) -> None:
-        """Record a delivery of a document, once a run; with `by_own_host`, also as one by the document's own host."""
+        """Record a delivery of a document, once a run; with `by_own_host`, also that its own host delivered it."""
         for is_own in (False, True) if by_own_host else (False,):
             if not self.is_delivered(document, by_own_host=is_own):
                 name = _name(document, by_own_host=is_own)
                 self._store.record(Visit("", document, False, time.time(), name=name))
 
     def remember(self, urls: Iterable[str], new: Signature) -> None:
-        """Record that URLs delivered older documents in this run, before `new` replaces them in the visits."""
+        """Record which older documents URLs delivered in this run, before `new` replaces them in the visits."""
         for visit in filter(None, map(self._store.resolve, urls)):
             document = visit.signature
             if document is None or document is new or visit.is_copy or self.is_of_run(document.first_seen):

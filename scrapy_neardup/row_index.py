@@ -1,6 +1,6 @@
 """Find rows by their *postings*, which are keys and a SimHash. No I/O.
 
-A row is named by its *place*, an integer from which it is read. A detector names the kind of its lookup: `Equal` or
+The *place* of a row is the integer under which the store has it. A detector names the kind of its lookup: `Equal` or
 `Near`, by these postings, or an `Index` of its own. The postings of the newest rows are in dictionaries, all others in
 sorted arrays. An entry of an array is one integer of 64 bits: a posting, and the *slot* of a row, which is the position
 of its place in `Level.places`:
@@ -14,8 +14,8 @@ rejects.
 
 Each array is a *level*. A level is merged with the level before it if that one is at most `RATIO` times as large, and
 both together have fewer than `MERGED` rows. So there are few levels. A thread merges them, one merge at a time. Lookups
-use the old levels until the result is adopted. So a crawl does not wait for merges. Only with a store in memory it may,
-if rows come faster than they are merged.
+use the old levels until the result is adopted. So a crawl waits for a merge only if its store is in memory, and rows
+come faster than they are merged.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Near:
 
 
 class Index(Protocol[T]):
-    """A detector's own index in RAM. When a store is opened, it adds its documents to the index.
+    """A detector's own index in RAM. A store adds its documents to the index when it is opened.
 
     An index maps 64-bit fingerprints to documents, of which one may have several. It compares documents by identity.
     """
@@ -253,7 +253,7 @@ class RowIndex:
                 self._start_merge(due(self._mergeable(), RATIO, MERGED))
 
     def seal(self, last: int) -> None:
-        """Make a level of the newest rows, up to number `last`. Rows without a number as yet stay where they are."""
+        """Make a level of the newest rows, up to number `last`. Those that lack a number stay in the dictionaries."""
         newest, rows = self._kept(), dict[int, Posted]()
         later = {place for place, _, _ in newest if self._lacks_number(place)}
         for place, keys, simhash in newest:

@@ -399,8 +399,8 @@ static PyObject *sign(PyObject *Py_UNUSED(module), PyObject *args)
     return made;
 }
 
-/* Copy the codes of a sketch, with 0 for each that another sketch has in the same bin. Sketches like `twin` do not count
-as others. */
+/* Copy the codes of a sketch, with 0 for each that another sketch has in the same bin. Sketches equal to `twin` do not
+count as others. */
 static void keep_own(unsigned char *own, PyObject *sketch, PyObject *twin, PyObject *others)
 {
     const char *codes = PyBytes_AsString(sketch), *same = PyBytes_AsString(twin), *other = PyBytes_AsString(others);

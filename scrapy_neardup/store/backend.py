@@ -71,7 +71,7 @@ class Backend(Protocol):
     """Storage and lookup of rows. Use a back end in one thread at a time.
 
     A row passed to `write` is visible to this process at once, and durable when `flush(wait=True)` returns. Methods
-    with a body are right for a store that no other process uses. Back ends replace the others.
+    with a body serve a store that no other process uses. The other back ends override them.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Backend(Protocol):
         """Yield all rows of a kind, written or not, but no document that is pending in another process or crawl.
 
         For documents and host news, `run` selects those of one run. Documents in a file or on a server are sorted by
-        key. Visits may come twice while others are written.
+        key. Visits may come twice while rows are written.
         """
 
     def find(
@@ -117,7 +117,7 @@ class Backend(Protocol):
         """Return the number of rows that the index has for a key. Deleted rows may be counted too."""
 
     def hold(self, entry: Entry, seen: bytes) -> bool:
-        """Hold a document as pending. Return False if rows with its keys were added after the lookup of `seen`."""
+        """Hold a document as pending. Return False if rows with its keys are newer than the lookup that gave `seen`."""
 
     def release(self, entry: Entry) -> None:
         """Delete a pending document."""

@@ -206,8 +206,8 @@ class Writer:
     It works around the pitfalls of sqlitedict:
     - A failed `commit()` kills the thread, and a caller that waits for a dead thread waits for ever. So COMMIT is sent
       as a statement, whose failure only raises. All waits check that the thread is alive.
-    - A statement's error is raised only at the next statement, and sqlitedict executes what was queued behind it. So
-      a second thread sends each statement when the one before it has ended. The crawl does not wait.
+    - A statement's error is raised only at the next statement, and statements queued behind the failed one are still
+      executed. So a second thread sends each statement when the one before it has ended. The crawl does not wait.
     - sqlitedict sets `synchronous=OFF`, and has no option for the lock timeout. Both are set here on its connection.
     - It logs each error several times. Here its log is off, and the caller gets the error once.
     """

@@ -8,10 +8,10 @@ A value is a CRC-32 (4 bytes, big-endian) of the key and the body, then the body
 data, so a stranger's file can't run code. The body is a list of the fields in `FIELDS`, or a map for the kind `meta`:
 
 - document: `record` are the bytes that `fingerprints/record.py` describes; `sample` is true for a sample of its host;
-- visit: `target` is the id of its document, or nil for a URL to be fetched each time. Without `url` and `name`, the
-  URL is the document's own. `at` is an id like that of a document: its run was the first to see the visit's state
-  (see `visits.py`). 0 stands for the id in `target`. `before` has the fields of the visit before that run. Fields at
-  the end of the list are left out if they have their default;
+- visit (`signature.Visit`): `target` is the id of its document, or nil for a URL to be fetched each time. Without
+  `url` and `name`, the URL is the document's own. `at` is an id like that of a document, with the run that was the first
+  to see the visit's state (see `visits.py`); 0 stands for the id in `target`. `before` has the fields of the visit
+  before that run. Fields at the end of the list are left out if they have their default;
 - host: `trials` has the fields of each `hosts.Trial`; `met` maps each new host to the time of its first page;
   `counters` has lists `[host, hashed name of a fact, whether it is a counter]`.
 """
@@ -106,7 +106,7 @@ class Run:
         )
 
     def with_stats(self, stats: Mapping[str, int], fields: Iterable[str] = ()) -> Run:
-        """Return this record with the stats and the names of fields of the current opening added."""
+        """Add the stats and the names of fields of the current opening. Return the new record."""
         sums = {name: self.stats.get(name, 0) + int(count) for name, count in stats.items()}  # a bool becomes a number
         return replace(self, stats={**self.stats, **sums}, fields=sorted({*self.fields, *fields}))
 

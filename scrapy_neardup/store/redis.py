@@ -1,7 +1,7 @@
 """The back end on a server, over the connection of `redis_server`. Lookups and writes are one script, `redis.lua`.
 
-The *place* of a row is its key as bytes. For a document or visit, these are 8: a document has a bit that is 0, the code
-of its run (31 bits) and its number (32 bits); the first bit of a visit is 1. Any other row has `key/KIND/NAME`.
+The *place* of a row is its key as bytes. That of a document has 8: a bit that is 0, the code of its run (31 bits), and
+its number (32 bits). That of a visit has 8 too, but its first bit is 1. Any other row has the place `key/KIND/NAME`.
 
 All keys begin with `{neardup:NAMESPACE:5}`, which keeps them on one node of a cluster. 5 is the version of this layout:
 
@@ -90,7 +90,7 @@ class RedisBackend(Server, Backend):
         return {int.from_bytes(run, "big") for run in self._last()}
 
     def _last(self) -> dict[bytes, int]:
-        """Return the highest number of the documents of each run, by the code of the run."""
+        """Return the number of the last document of each run, by the code of the run."""
         [last] = self.execute(["call", "HGETALL", self.key("last")])
         with store_errors(self.name):
             return dict(zip(last[::2], map(int, last[1::2]), strict=True))

@@ -177,7 +177,7 @@ class Server:
     # Requests
 
     def execute(self, *requests: Operation) -> list[Any]:
-        """Send the queue, then these requests. Return their answers. Raise StoreError if the server fails or refuses."""
+        """Send the queue, then requests. Return their answers. Raise StoreError if the server fails or refuses one."""
         with store_errors(self.name):
             answers = _without_errors(self._tried(requests, self._raise_if_down))
             self._failures = 0

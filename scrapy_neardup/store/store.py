@@ -6,14 +6,14 @@ never choose the same key, and writing a row twice changes nothing. What a URL r
 the hash of the URL as its key, in place of the visit before.
 
 To *claim* a document is to look for its original and, if there is none, to hold the document as pending. On a server,
-two processes may claim copies of each other at the same time. Then one finds the document of the other:
+two processes may claim two copies of one text at the same time. Then one process finds the document of the other:
 
 1. A lookup asks for the rows with the document's fingerprints. If there are none, the server holds the document in the
    same round trip.
 2. If there are rows, but the document is a copy of none, the client asks the server to hold it. The server refuses if a
    document with one of the fingerprints was added after the lookup. Then the client repeats the lookup.
-3. Documents with a near SimHash do not prevent the server from holding the document. The client compares them with it
-   afterwards, and releases it if it is a copy of one of them.
+3. Documents with a near SimHash do not prevent the server from holding the document. The client compares the document
+   with them afterwards, and releases it if it is a copy of one.
 
 A local back end holds a document for its own process only. Other processes find the document once it is committed. The
 crawls of one process, which run in one thread, find each other's pending documents in memory (`Backend.meet`).
@@ -118,7 +118,7 @@ class Store:
     def _apart(self, signatures: Sequence[Signature]) -> dict[Signature, Question]:
         """Return the questions of those documents that share no key or near SimHash with another one of `signatures`.
 
-        These documents can't be candidates of each other. So no answer is incomplete when its document is claimed.
+        These documents can't be candidates of each other. So each answer is still complete when it is used.
         """
         asked = [self.lookup.question(each) for each in signatures]
         together = sharing(asked)

@@ -132,7 +132,7 @@ class StoredIndex(RowIndex):
         return levels
 
     def _fits(self, level: Level) -> bool:
-        """Return whether a level is of this table: its numbers were given, and it has the rows of a sample.
+        """Return whether a level is of this table: the table has had its last number, and it has a sample of rows.
 
         A table gives no number twice. Most rows of the sample are among the last ones of the level.
         """

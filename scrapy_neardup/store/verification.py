@@ -28,7 +28,7 @@ _REMEDY = "restore a backup of the store, delete its damaged rows (see docs/stor
 
 
 class Damage(NamedTuple):
-    """A kind of damage or inconsistency."""
+    """A kind of damage or inconsistency: what it is, what it costs, and what to do."""
 
     what: str
     costs: str

@@ -4,9 +4,9 @@ A visit is found by its URL, in any spelling. A visit without a URL has a name, 
 copy without URL, `item` for one of several items of a page, `delivery` for a document whose own URL does not tell when
 it was delivered.
 
-The *state* of a visit is its document, and whether as a copy. The row also has the state before the run that wrote the
-present one. That state comes back if the run dies. If the same spider gets the same state again, the row gets the new
-time, but stays where it is in the index.
+The *state* of a visit is its document, and whether the URL is a copy. The row also has the state before the run that
+wrote the present one. The state before comes back if the run dies. If the same spider gets the same state again, the
+row gets the new time, but stays where it is in the index.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Visits:
         self._backend.write(entries, deleted)
 
     def adopt(self, key: int, stored: Visit) -> bool:
-        """Write a visit of another store, unless this store has one at least as late. Return whether it was written."""
+        """Write a visit of another store, unless one as late or later is known. Return whether it was written."""
         known, visit = self._read(key), self._completed(stored)
         if visit is None or (known and known.seen >= visit.seen):
             return False
