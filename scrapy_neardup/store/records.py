@@ -9,8 +9,8 @@ data, so a stranger's file can't run code. The body is a list of the fields in `
 
 - document: `record` are the bytes that `fingerprints/record.py` describes; `sample` is true for a sample of its host;
 - visit (`signature.Visit`): `target` is the id of its document, or nil for a URL to be fetched each time. Without
-  `url` and `name`, the URL is the document's own. `at` is an id like that of a document, with the run that was the first
-  to see the visit's state (see `visits.py`); 0 stands for the id in `target`. `before` has the fields of the visit
+  `url` and `name`, the URL is the document's own. `at` is an id like that of a document, whose run was the first to see
+  the visit's state (see `visits.py`); 0 stands for the id in `target`. `before` has the fields of the visit
   before that run. Fields at the end of the list are left out if they have their default;
 - host: `trials` has the fields of each `hosts.Trial`; `met` maps each new host to the time of its first page;
   `counters` has lists `[host, hashed name of a fact, whether it is a counter]`.
