@@ -241,7 +241,7 @@ class Deduplicator:
         link = self.store.resolve(document.url) if document.has_own_url and document.url else None
         if document.is_one_of_several or (link and not link.signature):
             return is_own and not self.matcher.keeps_revisits and self._was_replaced(document.url or "", signature)
-        last = link.signature if link and not link.evidence else None  # else no item of this URL was new
+        last = link.signature if link and not link.evidence else None  # with evidence, no item was new
         if not link or not last or link.firm == (document.url in document.loose):
             return False
         if last.is_twin_of(new) or last.is_twin_of(signature):
@@ -313,7 +313,7 @@ class Deduplicator:
         if self._learns_hosts:
             self._learn(claim, given_by)
         if not document.has_own_url:  # the page may have given other documents too
-            if document.page or document.url not in document.loose:  # no POST: its URL may give another by GET
+            if document.page or document.url not in document.loose:  # not for a POST, whose URL may give another by GET
                 self._unlink(given_by, document.size)
             if match and claim.is_copy:
                 self._link_item(document, signature, match)

@@ -202,7 +202,7 @@ def beta_quantile(risk: float, a: int, b: int) -> float:
 
 
 def _beta_cdf(x: float, a: int, b: int) -> float:
-    if b > a:  # the sum has b terms
+    if b > a:  # the sum has b terms, so the smaller parameter comes last
         return 1 - _beta_cdf(1 - x, b, a)
     trials, won, lost = a + b - 1, math.log(x), math.log1p(-x)
     ways = (math.lgamma(trials + 1) - math.lgamma(n + 1) - math.lgamma(trials - n + 1) for n in range(b))

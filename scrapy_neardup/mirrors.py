@@ -56,7 +56,7 @@ class Alternative(NamedTuple):
     """Another URL with the content of a dead URL."""
 
     url: str
-    link: Visit | None  # the state of the URL; None if it was never fetched
+    link: Visit | None  # the visit of the URL; None if it was never fetched
     known_by: str  # `original`, `copy`, `rule`, or `setting` for NEARDUP_MIRROR_HOSTS
     confidence: float | None = None  # the confidence of the rule; None without a learned rule
 

@@ -36,7 +36,7 @@ def _load() -> Compiled | None:
     except ImportError:
         return None
     found: Compiled = made
-    return found if found.VERSION == VERSION else None  # a build of an earlier version
+    return found if found.VERSION == VERSION else None  # the build is of another version
 
 
 compiled = _load()  # the compiled functions; None if they are not built, or built by another version

@@ -206,7 +206,7 @@ class SqliteBackend(MemoryBackend):
 
     def _can_write(self) -> bool:
         """Start to write all buffered rows. Return False if the last write failed."""
-        with suppress(StoreError):  # the rows stay in the buffer, and a later flush raises it again
+        with suppress(StoreError):  # the rows stay in the buffer, and a later flush raises the error again
             self.flush(wait=False)
             return True
         return False
@@ -287,7 +287,7 @@ class SqliteBackend(MemoryBackend):
         return place in self._pending or self._waiting.get(place, False) or bool(writing and writing[1])
 
     def news(self, *, documents: bool = False) -> tuple[list[Row], bool]:
-        if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises it
+        if self._writing and self._writing[0].done() and not self._writing[0].exception():  # else `flush` raises
             self._settle(wait=False)
         [(version,)] = self._read("PRAGMA data_version")  # changes when another connection commits
         if version == self.version:
@@ -313,7 +313,7 @@ class SqliteBackend(MemoryBackend):
                 self._settle(wait=True)
                 return found, True
             self._known = number
-            if self._rows.get(key, key) is not None:  # else this process deletes it
+            if self._rows.get(key, key) is not None:  # else this process is deleting it
                 if known := posted(key, value):
                     self.index.add(*known)
                 found.append(Row(key, value))

@@ -88,7 +88,7 @@ class Run:
     """The highest row number when the run was last closed. Rows up to it are kept if the resumed run dies."""
     paused: float = 0.0  # the time of the last clean end; 0 if there was none
     forgotten: tuple[tuple[int, int], ...] = ()  # ranges of forgotten rows, as first and last number
-    lost: tuple[tuple[float, float], ...] = ()  # periods of which rows were lost, so that deliveries do not count
+    lost: tuple[tuple[float, float], ...] = ()  # periods whose rows were lost; deliveries in them do not count
     stats: Mapping[str, int] = field(default_factory=dict)
     """The run's stats in Scrapy, without `neardup/`. For a resumed run, the sums over all openings."""
     writer: str = ""  # the spider or command that last opened the run; "" for another program
@@ -99,7 +99,7 @@ class Run:
         now = max(self.started, time.time())
         lost = ((self.sealed + 1, last),) if forget and last > self.sealed else ()
         paused = self.paused if forget else now
-        forgotten = tuple(dict.fromkeys(self.forgotten + lost))  # without doubles, as of an end that was cut off
+        forgotten = tuple(dict.fromkeys(self.forgotten + lost))  # once each: an earlier end may have been cut off
         periods = (*self.lost, (self.paused, now)) if forget else self.lost
         return replace(
             self, closed=now, sealed=max(self.sealed, last), paused=paused, forgotten=forgotten, lost=periods
@@ -352,7 +352,7 @@ def merged(stored: Mapping[str, Any] | None, schemes: Mapping[str, str]) -> dict
     try:
         format = int(stored["format"]) if stored else FORMAT
         known = dict(stored["schemes"]) if stored else {}
-        "".join(chain.from_iterable(known.items()))  # they are strings
+        "".join(chain.from_iterable(known.items()))  # raises if one is no string
     except DAMAGE as error:
         raise ValueError(f"its record of schemes is damaged: {stored!r:.80}") from error
     if format != FORMAT:

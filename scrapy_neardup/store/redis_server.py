@@ -36,7 +36,7 @@ from .backend import StoreError
 from .records import DAMAGE
 
 VERSION = 5  # the version of the layout of keys and values
-PLACE = 8  # bytes of the place of a document or visit; that of a row with a name is longer
+PLACE = 8  # bytes of the place of a document or visit; that of a row with a text key is longer
 SECONDS = 5.0  # the timeout for connecting and for each answer
 LEASE = 10.0  # seconds without renewal after which a process counts as dead
 PAUSES = (0.1, 10.0)  # the first and the maximum number of seconds between two attempts to reconnect
@@ -161,7 +161,7 @@ class Server:
         self.held.pop(row, None)
         self._kept.pop(row, None)
         if name != "drop":
-            is_held = name == "hold" or row.startswith((b"key/run", b"key/meta"))  # few, so none is left out
+            is_held = name == "hold" or row.startswith((b"key/run", b"key/meta"))  # few, so all are remembered
             (self.held if is_held else self._kept)[row] = operation
         if len(self._kept) > REMEMBERED:
             self._kept.popitem(last=False)

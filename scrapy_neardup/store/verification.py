@@ -22,7 +22,7 @@ from .records import DAMAGE, DOCUMENT, HOST, META, RUN, VISIT, FormatError, Key
 from .stored_index import posted
 
 AT_ONCE = 200  # rows of a server to look up in its index at a time
-_KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits first, since their documents are older, and then found
+_KINDS = (META, RUN, VISIT, DOCUMENT, HOST)  # visits first: their documents were written before them
 _REFUSED, _AGAIN = "the store is refused", "an item that needs it passes without a verdict, or its page is stored again"
 _REMEDY = "restore a backup of the store, delete its damaged rows (see docs/store.md), or begin another one"
 

@@ -131,7 +131,7 @@ class Visits:
         return self.copies[id]
 
     def _counted(self, id: int) -> int:
-        visits = [*map(self._load, self._rows_of("mirrors", of=id, most=2 * FEW).values())]  # 2: some are found twice
+        visits = [*map(self._load, self._rows_of("mirrors", of=id, most=2 * FEW).values())]  # some come twice
         if len(visits) > FEW:
             return self._backend.count(records.index_key("mirrors", id))
         return sum(visit.target == id and visit.is_copy for visit in visits)
