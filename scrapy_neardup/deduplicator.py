@@ -37,7 +37,7 @@ PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at firs
 
 
 class Claim:
-    """The place of a document in the store: pending at first, then committed or withdrawn for good."""
+    """The decision on a document on its way into the store: pending at first, then committed or withdrawn for good."""
 
     def __init__(self, dedup: Deduplicator, document: Document, signature: Signature, match: Match | None) -> None:
         """Create a pending claim. `match` is the match with the original; None if the document is unique."""

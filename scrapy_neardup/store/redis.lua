@@ -236,8 +236,8 @@ local function near(blocks, simhash, most, own)
 end
 
 -- Answers a lookup by keys, with at most `most` rows of each, and by a SimHash, with the blocks to search and the
--- maximum distance `far`. Holds `document`, if it is given, and if the keys find nothing. With `seen`, the last place of
--- each key in an earlier lookup, these places must be the same now, unless the document is pending already.
+-- maximum distance `far`. Holds `document`, if it is given, and if the keys find nothing. With `seen`, the last place
+-- of each key in an earlier lookup, these places must be the same now, unless the document is pending already.
 -- Returns hits (number of the key, place), the last place of each key, places of near documents, 1 if the document is
 -- held.
 local function answer(keys, most, blocks, simhash, far, document, seen)
