@@ -12,8 +12,8 @@ So a lookup is a range of integers: for a key, all entries that begin with its 3
 begin with the 16 bits of a block. Among 10^8 entries, one lookup of a key in 300 finds a wrong row, which verification
 rejects.
 
-Each array is a *level*. A level is merged with the level before it if that one is at most `RATIO` times as large, and
-both together have fewer than `MERGED` rows. So there are few levels. A thread merges them, one merge at a time. Lookups
+Each array is a *level*. A level is merged with the level before it if that one is at most `RATIO` times as large. Both
+together must have fewer than `MERGED` rows. So there are few levels. A thread merges them, one merge at a time. Lookups
 use the old levels until the result is adopted. So a crawl waits for a merge only if its store is in memory, and rows
 come faster than they are merged.
 """

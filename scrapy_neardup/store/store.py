@@ -1,7 +1,7 @@
 """Find, hold, commit and forget documents and visits in a store (`Store`), on top of a back end.
 
 A document is *pending* from `add` until it is committed or withdrawn. Lookups find pending and committed documents. A
-committed document is a row that never changes. Its key begins with the code of the run that added it, so two processes
+committed document is a row that never changes. Its key begins with the code of the run that added it. So two processes
 never choose the same key, and writing a row twice changes nothing. What a URL returned last is its *visit*: a row with
 the hash of the URL as its key, in place of the visit before.
 

@@ -1,8 +1,8 @@
 """Read and write the visits of a store: one row for each URL, which is written in place. records.py has the bytes.
 
-A visit is found by its URL, in any spelling. A visit without a URL has a name, which begins with its kind: `copy` for a
-copy without URL, `item` for one of several items of a page, `delivery` for a document whose own URL does not tell when
-it was delivered.
+A visit is found by its URL, in any spelling. A visit without a URL has a name, which begins with a word for its kind. A
+`copy` is a copy without URL; an `item`, one of several items of a page; a `delivery`, that of a document whose own URL
+does not tell when it was delivered.
 
 The *state* of a visit is its document, and whether the URL is a copy. The row also has the state before the run that
 wrote the present one. The state before comes back if the run dies. If the same spider gets the same state again, the
