@@ -276,8 +276,7 @@ static Py_ssize_t take_run(const unsigned char *text, Py_ssize_t size, Place *ru
     return count;
 }
 
-/* Write the words of each run of Han characters, with line ends around them, and all other text as it is. Return the
-end of what was written. */
+/* Write each run of Han characters as words with line ends around them, and other text as it is. Return the end. */
 static char *put_text(const Chinese *data, Place *run, const unsigned char *text, Py_ssize_t size, char *out)
 {
     for (Py_ssize_t i = 0, count; i < size; i += count ? 3 * count : 1) {
@@ -314,8 +313,7 @@ static PyObject *cut(PyObject *Py_UNUSED(module), PyObject *args)
     return made;
 }
 
-/* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII and, of the Han
-characters that jieba knows, only with the first. */
+/* tokens._foreign: foreign(text). Return a UTF-8 text without ASCII. Of the Han characters of jieba, keep the first. */
 static PyObject *foreign(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given;

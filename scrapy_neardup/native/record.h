@@ -115,8 +115,7 @@ static uint64_t key(uint64_t value, const char *detector)
     return (value ^ hashed(detector, (Py_ssize_t)strlen(detector))) * MULTIPLIER;
 }
 
-/* Make room for a text; return 0 if memory is lacking. Every second byte may be a word. Half of the slots stay
-empty, so that a look finds an empty one soon. */
+/* Make room for a text; return 0 if memory is lacking. Every second byte may be a word. Half of the slots stay empty. */
 static int make_room(Scratch *s, Py_ssize_t size)
 {
     size_t words = (size_t)size / 2 + 2, room = 32;
@@ -246,8 +245,7 @@ static void keep_least(uint64_t *least, uint64_t hash)
     *least = *least && *least < hash ? *least : hash;
 }
 
-/* hashes.shingles, and hashes.minima for the codes (`bins`) and the keys (`smallest`). Return the number of distinct
-shingles. */
+/* hashes.shingles; hashes.minima: `bins` for the codes, `smallest` for the keys. Return how many shingles differ. */
 static uint32_t shingles(uint32_t tokens, uint32_t mask, uint64_t *bins, uint64_t *smallest, Scratch *s)
 {
     uint32_t width = tokens < WIDTH ? tokens : WIDTH, distinct = 0;
@@ -399,8 +397,7 @@ static PyObject *sign(PyObject *Py_UNUSED(module), PyObject *args)
     return made;
 }
 
-/* Copy the codes of a sketch, with 0 for each that another sketch has in the same bin. Sketches equal to `twin` do not
-count as others. */
+/* Copy the codes of a sketch, with 0 for each that another one has in its bin. Sketches equal to `twin` do not count. */
 static void keep_own(unsigned char *own, PyObject *sketch, PyObject *twin, PyObject *others)
 {
     const char *codes = PyBytes_AsString(sketch), *same = PyBytes_AsString(twin), *other = PyBytes_AsString(others);
