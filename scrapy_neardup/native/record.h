@@ -115,7 +115,7 @@ static uint64_t key(uint64_t value, const char *detector)
     return (value ^ hashed(detector, (Py_ssize_t)strlen(detector))) * MULTIPLIER;
 }
 
-/* Make room for a text; return 0 if memory is lacking. Every second byte may be a word. Half of the slots stay empty. */
+/* Make room for a text; return 0 if memory is lacking. Every second byte may be a word; half of the slots stay free. */
 static int make_room(Scratch *s, Py_ssize_t size)
 {
     size_t words = (size_t)size / 2 + 2, room = 32;
@@ -397,7 +397,7 @@ static PyObject *sign(PyObject *Py_UNUSED(module), PyObject *args)
     return made;
 }
 
-/* Copy the codes of a sketch, with 0 for each that another one has in its bin. Sketches equal to `twin` do not count. */
+/* Copy the codes of a sketch, with 0 for each that another has in its bin. Sketches equal to `twin` do not count. */
 static void keep_own(unsigned char *own, PyObject *sketch, PyObject *twin, PyObject *others)
 {
     const char *codes = PyBytes_AsString(sketch), *same = PyBytes_AsString(twin), *other = PyBytes_AsString(others);
