@@ -1,7 +1,7 @@
-"""The pipeline and the middlewares of a crawl, with their shared state. Only they and contrib use Scrapy's engine.
+"""The pipeline and the middlewares of a crawl, with their shared state. Only these and contrib use Scrapy's engine.
 
-`NearDup` (extension) owns the store, the settings and the counts, and keeps documents that passed while the store did
-not answer. Most other memory of a crawl is in three classes. `ItemOrigins` holds each response with its items, weakly.
+`NearDup` (extension) owns the store, the settings and the counts. It also keeps the documents of items that passed
+while the store failed. Most other memory is in three classes. `ItemOrigins` holds each response with its items, weakly.
 `MirrorMiddleware` holds the requests that were skipped. `Observer` counts items and copies, for its warnings.
 docs/architecture.md follows an item and a request through the files.
 
@@ -30,7 +30,7 @@ item_judged = object()
 if the item has none), `claim` (None without a verdict) and `response` (None if unknown)."""
 
 request_skipped = object()
-"""The signal of each request that is skipped since its content is held. Its argument is `request`."""
+"""The signal of each request that is skipped, since the store holds its content. Its argument is `request`."""
 
 
 class Adviser:
@@ -43,14 +43,14 @@ class Adviser:
     async def advise(self, request: Request) -> Advice | None:
         """Return advice on a request that is about to be sent; None to ask the next adviser.
 
-        This is not called for a start request (but see NEARDUP_SKIP_START), nor for one that is sent in any case.
+        It is not called for a start request without NEARDUP_SKIP_START, nor for a request that was skipped before.
         """
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
         """Return the request for a page that stands in for a dead link in this run only; None to ask the next adviser.
 
-        This is called when no known copy of `dead` is left to try, and this run lacks its held content. The last visit
-        to `dead` was at `seen`, a Unix time. Make the request with `middleware.detour`.
+        It is called when no known copy of the URL `dead` is left to try, and no URL has returned its held content in
+        this run. `seen` is the time of the last visit to `dead`. Make the request with `detours.detour`.
         """
 
     def visited(self, claim: Claim) -> None:

@@ -1,8 +1,8 @@
 """Tickets of changed requests, and detours: requests that are sent instead of others. No I/O.
 
-A *ticket* is the record of one changed request: plain values under one key of its meta, so that it survives a disk
-queue. A spider may copy meta into another request. So a ticket counts only for a request to the URL that it names, or
-for a redirect from this URL.
+A request is *changed* if it is a detour, a recheck, or sent after it was skipped. Its *ticket* records this: plain
+values under one key of its meta, which survive a disk queue. A spider may copy meta into another request. So a ticket
+counts only for a request to the URL that it names, or for a redirect from this URL.
 
 A *detour* is a request that is sent instead of another one. Three rules keep detours safe. A detour to another host
 carries no secrets of the first host. A detour from a public URL does not lead into a private network. A request that a
@@ -22,7 +22,7 @@ from ..text.urls import is_private
 
 KEY = "neardup"  # the meta key of tickets
 MIRROR, DEAD_LINK, STAND_IN = "mirror", "dead link", "stand-in"  # why a request is in another's place
-RECHECK, AFTER_ALL = "recheck", "sent after all"  # why it is sent although a skip was advised
+RECHECK, AFTER_ALL = "recheck", "sent after all"  # why a request is sent although a skip was advised
 HARMLESS = frozenset(b"Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control User-Agent".split())
 # Meta keys that are secret, or useless on another host.
 _OF_ITS_HOST = (
@@ -40,11 +40,11 @@ class Ticket(NamedTuple):
     instead_of: str | None = None  # for a detour: the URL that was requested first
     tried: Sequence[str] = ()  # for a detour from a dead link: the URLs that failed so far
     tested: str = ""  # for a recheck: the rule or the original because of which a skip was advised
-    inherited: int = 0  # redirects in the meta that a spider copied from another request
+    inherited: int = 0  # how many redirects in the meta are those of another request, from which a spider copied them
 
     @classmethod
     def of(cls, request: Request) -> Ticket:
-        """Return the valid ticket of a request; a blank one if there is none."""
+        """Return the ticket of a request, if it counts for this request; else a blank one."""
         kept = _kept(request)
         return kept if kept.is_of(request) else cls(request.url, inherited=kept.inherited)
 
@@ -83,7 +83,7 @@ class Ticket(NamedTuple):
 
 
 def _kept(request: Request) -> Ticket:
-    """Return the ticket in the meta of a request, valid or not; one without URL if there is none."""
+    """Return the ticket in the meta of a request, whether it counts or not; a blank one without URL if there is none."""
     kept = request.meta.get(KEY)
     if isinstance(kept, dict) and "url" in kept and kept.keys() <= {*Ticket._fields}:
         return Ticket(**kept)
@@ -112,7 +112,7 @@ def is_of_spider(request: Request) -> bool:
 
 
 def note_queued(request: Request) -> None:
-    """Give a request that enters the queue a ticket. Any other one may be awaited by code, so it is never skipped."""
+    """Mark a request that enters the queue by a ticket. One without a mark may be awaited by code, so it is sent."""
     Ticket.of(request).put(request)
 
 
@@ -152,7 +152,7 @@ def is_safe(url: str, origin: str) -> bool:
 
 
 def drop_conditions(request: Request) -> None:
-    """Remove the headers with which Scrapy's HTTP cache asks if a page has changed, since they are of another URL."""
+    """Remove the headers by which Scrapy's HTTP cache asks whether a page has changed. They belong to another URL."""
     for name in (b"If-None-Match", b"If-Modified-Since"):
         request.headers.pop(name, None)
 

@@ -44,10 +44,10 @@ CALM = 20  # a store on disk counts as working again after this many syncs witho
 _PASSING = "Items pass. Writes are kept in memory and tried again"
 _SHARED = object()  # the signal by which components find the shared state: its handler returns the state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
-MOST_COUNTED = 100_000  # the maximum documents of a store whose changes a crawl counts at its end, in three seconds
+MOST_COUNTED = 100_000  # in a store with more documents, a crawl counts no changes: for these, it takes three seconds
 MOST_LATE = 1_000  # the maximum number of late documents; the first ones are dropped
 MOST_UNNOTED = 10_000  # the maximum number of URLs to keep fetching that wait for the store; the last ones are dropped
-PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or between two claims
+PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or two tries to claim a document
 
 
 class NearDup:
@@ -84,7 +84,7 @@ class NearDup:
         self._loops: list[AsyncioLoopingCall | LoopingCall] = []
         connect = crawler.signals.connect
         self._itself = lambda: self
-        connect(self._itself, signal=_SHARED, weak=False)  # else nobody might hold it until the last component is made
+        connect(self._itself, signal=_SHARED, weak=False)  # else Python may free it before the last component is made
         for name in ("spider_opened", "spider_closed", "engine_stopped"):
             connect(getattr(self, name), signal=getattr(signals, name))
 
@@ -122,8 +122,8 @@ class NearDup:
         for function, interval in ((self.sync, FLUSH_INTERVAL), (self.log_summary, SUMMARY_INTERVAL)):
             self._loops.append(create_looping_call(function))
             self._loops[-1].start(interval, now=False)
-        # Each garbage collection would visit all objects of all imported modules, a tenth of the time of a crawl. Leave
-        # it alone if the calling program, or another crawl, has frozen its objects.
+        # Otherwise, each garbage collection visits all objects of all imported modules: a tenth of the time of a crawl.
+        # If the calling program or another crawl has frozen its objects, leave that as it is.
         self._freezes = not gc.get_freeze_count()
         if self._freezes:
             gc.freeze()
@@ -142,7 +142,7 @@ class NearDup:
             pass
         await self._tell()
         is_finished = reason == "finished"
-        is_answered = self.stats.get_value("response_received_count")  # else the site was down, or nothing was asked
+        is_answered = self.stats.get_value("response_received_count")  # else the site was down, or nothing was sent
         self._is_full = bool(is_finished and is_answered and self.config.revisit != "skip")
         with self.handled(self, "the changes"):
             await self._count_held(with_changes=is_finished or not self._run_file)
@@ -185,7 +185,7 @@ class NearDup:
         self._calm += 1
         store = self.dedup.store
         try:
-            more = await self.ask(store.refresh)  # before a thread writes, which would slow it down
+            more = await self.ask(store.refresh)  # before the flush, whose thread would slow this down
             # On a server, wait for the write, so that an error is reported at once.
             await self.ask(partial(store.flush, wait=store.is_remote))
             while more and not self._is_closing:
@@ -368,7 +368,7 @@ class NearDup:
     def handled(self, component: object, what: str | None, *, but: type[Exception] | tuple[()] = ()) -> Iterator[None]:
         """Log and count an error in the block. The log names the component, and `what` it worked on, such as a URL.
 
-        No error of ours, an adviser or a detector may lose a request or an item. Errors of the class `but` are raised.
+        So no error of this package, an adviser or a detector loses a request or an item. Errors of class `but` pass.
         """
         try:
             yield

@@ -63,8 +63,8 @@ class AdvisedAgainst(IgnoreRequest):
 class MirrorMiddleware(Component):
     """Skips URLs whose content is held, and redirects dead links to a copy.
 
-    A skipped request waits until any URL has returned the content in this run. When the spider is idle, one request is
-    sent for each document that is still missing. When the spider is idle again, the other requests are sent.
+    A skipped request waits until any URL has returned the content in this run. When the spider is idle, one waiting
+    request is sent for each document that no URL has returned. When the spider is idle again, the others are sent.
     """
 
     def __init__(self, neardup: NearDup) -> None:
@@ -75,11 +75,11 @@ class MirrorMiddleware(Component):
         # Documents for which a request was sent after all. The response may not have had the document.
         self._tried: WeakSet[Signature] = WeakSet()
         self._is_asking = False
-        # By document that this run had already: the dead link that led to it.
+        # By document that this run had already: the only dead link that was still redirected to a copy of it.
         self._led: WeakKeyDictionary[Signature, str] = WeakKeyDictionary()
-        self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, reasons for skips
-        self._skipped: LocalCache[str, bool] = LocalCache(LINKS)  # asked for; a spider that asks again wants the page
-        # The URLs of copies, and of pages with links. Either may come first. The second part of a key is `is_abroad`.
+        self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, and reasons for skips
+        self._skipped: LocalCache[str, bool] = LocalCache(LINKS)  # URLs; if a spider requests one again, it is sent
+        # The URLs of copies, and of pages with links, in any order. Each key ends in `is_abroad`: see `_note_link`.
         self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self.crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
@@ -136,7 +136,7 @@ class MirrorMiddleware(Component):
         is_redirectable = self.crawler.settings.getint("REDIRECT_MAX_TIMES") > 0 and "dont_retry" not in request.meta
         if not (is_redirectable and is_open(request)) or self._is_gone(url) or not self._may_follow(made, request.url):
             return None
-        made.meta["dont_retry"] = True  # the mirror has the page too
+        made.meta["dont_retry"] = True  # since the page can be fetched from the mirror instead
         self.neardup.count("requests/redirected")
         logger.debug("%s instead of %s, whose host mirrors it", made, request)
         return made
@@ -174,7 +174,7 @@ class MirrorMiddleware(Component):
         return True
 
     def back(self, request: Request) -> Request:
-        """Return the request for the mirror's page, in whose place `request` was sent in vain."""
+        """Return the request for the page on the mirror, after `request` to the original host has failed."""
         ticket = Ticket.of(request)
         self._note_gone(ticket.url)
         made = detour(request, str(ticket.mirror_of))
@@ -214,8 +214,8 @@ class MirrorMiddleware(Component):
     def _others(self, url: str, tried: list[str]) -> tuple[float, list[str]]:
         """Return when a dead URL was last visited, and the other URLs that may have its content.
 
-        The time is 0 if no content is held, or this run has delivered it. In the latter case, there are no other URLs;
-        but without NEARDUP_SKIP_MIRRORS, the first dead link to the content gets them.
+        The time is 0 if no content of the URL is held, or this run has delivered it. Delivered content needs no other
+        URLs, so none are returned; except, without NEARDUP_SKIP_MIRRORS, for the first dead link with this content.
         """
         link = self.dedup.store.resolve(url)
         document = link and link.signature
@@ -226,7 +226,7 @@ class MirrorMiddleware(Component):
         return link.seen if link and is_wanted else 0.0, others
 
     def _may_follow(self, request: Request, origin: str) -> bool:
-        """Return whether a detour from `origin` is safe and not offsite. Scrapy checks no request with dont_filter."""
+        """Return whether a detour from `origin` is safe and not offsite. Scrapy lets requests with dont_filter leave."""
         offsite, spider = self.crawler.get_downloader_middleware(OffsiteMiddleware), self.crawler.spider
         may_leave = not (offsite and spider) or offsite.should_follow(request, spider)
         return is_safe(request.url, origin) and (may_leave or bool(request.meta.get("allow_offsite")))
@@ -250,7 +250,7 @@ class MirrorMiddleware(Component):
         """Put the waiting requests back into the queue. With JOBDIR, the next crawl decides on them again."""
         for request, size in chain.from_iterable(self._waiting.values()):
             self._queue(request, "")
-            if job_dir(self.crawler.settings):  # else it is probably lost with the queue, and so stays skipped
+            if job_dir(self.crawler.settings):  # else the queue, and so the request, is probably lost
                 self._count_skipped(-1, -size)
         self._waiting.clear()
 
@@ -296,9 +296,9 @@ class MirrorMiddleware(Component):
     def _note_link(self, url: str, *, is_abroad: bool = False) -> None:
         """Note that `url` links to a new page. If `url` is a known copy, keep fetching it.
 
-        List pages share an introduction, but not their links. With `is_abroad`, only a copy of another host's page is
-        fetched again; else, only a copy of a page of its host. A link to an original without copies counts abroad too,
-        since whoever copies a page could hide what only the copied page links to.
+        List pages may share their text, but not their links. So any link counts for a copy of a page of the same host.
+        For a copy of another host's page (`is_abroad`), only a link to an original without copies counts. Otherwise, a
+        host that copies a list page and is crawled first could hide what only the copied page links to.
         """
         if self._copies.pop((url, is_abroad), None):
             self.neardup.keep_fetching(url)
@@ -320,7 +320,7 @@ class MirrorMiddleware(Component):
     # Rechecks
 
     def _is_doubted(self, request: Request, advice: Advice) -> bool:
-        """Return whether a request is sent against advice: a recheck proved the advice wrong, or this is a recheck.
+        """Return whether to send a request against advice: if a recheck proved such advice wrong, or as a recheck.
 
         The share of rechecks is the larger of NEARDUP_RECHECK and that of the rule; 0 if NEARDUP_RECHECK is 0.
         """
@@ -336,7 +336,7 @@ class MirrorMiddleware(Component):
         return True
 
     def fail(self, ticket: Ticket) -> None:
-        """Note that a recheck returned content that is not held. What was tested causes no more skips in this run."""
+        """Note that a recheck found new content. What it tested, a rule or an original, causes no more skips."""
         self.neardup.count("requests/wrongly_skipped")
         if ticket.tested:
             self._failed[ticket.tested] = True

@@ -51,7 +51,7 @@ class Observer:
         self._told: dict[type, set[tuple[str, str]]] = {}
         self._items = self._textless = self._located = self._homeless = 0
         self._documents = self._compared = self._others = 0
-        # By fact: the number of documents that only this fact keeps apart from what they repeat.
+        # By fact: the number of documents that repeat an earlier text, and are unique only because of this fact.
         self._lone: Counter[int] = Counter()
         # By host and original: the number of the next copy; by host and "": that of the next document.
         self.numbers = lru_cache(COUNTED)(lambda name, original: count(1))
@@ -87,7 +87,7 @@ class Observer:
             logger.warning("%s", self._without_text("All"))
 
     def _tell_roles(self, kind: type, roles: dict[str, str]) -> None:
-        """Log the fields that are new for this type of item, or new in their role; after `MOST_TOLD`, none."""
+        """Log the fields that are new for this type of item, or have a new role. After `MOST_TOLD` fields, log none."""
         told = self._told.setdefault(kind, set())
         new = {name: role for name, role in roles.items() if (name, role) not in told}
         if new and len(told) < MOST_TOLD:
@@ -176,7 +176,7 @@ def _is_most(part: int, count: int) -> bool:
 
 
 class DroppedFeed:
-    """Writes items that are dropped, or would be, with their verdicts to the feed URI in NEARDUP_DROPPED."""
+    """Writes each item that NEARDUP_ACTION = "drop" drops, or would drop, with its verdict to NEARDUP_DROPPED."""
 
     def __init__(self, crawler: Crawler, uri: str, count: Callable[[Stat], object]) -> None:
         """Open the feed. Raise ConfigError if Scrapy has no storage or format for its URI."""
@@ -203,7 +203,7 @@ class DroppedFeed:
                 logger.error("Dropped items can't be written to NEARDUP_DROPPED: %r", error)
 
     def _row(self, item: Any, url: str | None, verdict: Verdict) -> dict[str, Any]:
-        """Return an item's fields as a feed of the crawl would have them, and the tag, which also has the URL."""
+        """Return the fields of an item as the crawl's feed would have them, and its tag, to which the URL is added."""
         adapter = ItemAdapter(item)
         row = {
             name: adapter.get_field_meta(name).get("serializer", lambda each: each)(adapter[name]) for name in adapter

@@ -48,7 +48,7 @@ from .workers import pause
 logger = logging.getLogger(__name__)
 
 FIRST = -1_000_000  # before all other item pipelines, and nearer to the engine than all other spider middlewares
-MOST = 10_000  # the maximum number of items between spider and pipelines; spider middlewares may drop some of them
+MOST = 10_000  # the maximum number of remembered items; some never arrive, since other spider middlewares drop them
 NO_TICKET = Ticket("")
 SHOWN = 3  # duplicates that are logged at INFO, so that a wrong role of a field is noticed
 MOST_FIELDS = 200
@@ -73,13 +73,13 @@ class Page:
         assert request  # as Scrapy sets it before the callback
         self.ticket = Ticket.of(request)
         self.referer = referer(request)
-        self.gives_one = False  # exactly one item, so that the URL of the response is the item's own
-        self.gives_many = False  # several documents, so that the URL is recorded without a document
-        self.is_unheld = False  # had content that is not held, so that the page's URLs are fetched again
-        self.given: dict[Signature, object] = {}  # the documents so far, with what the first item of each says
+        self.gives_one = False  # true after exactly one item: the URL of the response is the item's own
+        self.gives_many = False  # true after several documents: the URL is recorded without a document
+        self.is_unheld = False  # true after content that is not held: the page's URLs are fetched again
+        self.given: dict[Signature, object] = {}  # the documents so far, each with what its first item says
         # The URL of the response and the URLs that redirected to it, last redirect first.
         self.all_urls = (response.url, *reversed(self.ticket.redirects(request)))
-        self.urls = self.all_urls if is_plain(request) else ()  # the URLs that alone describe the request
+        self.urls = self.all_urls if is_plain(request) else ()  # empty if the URL does not describe the whole request
         # A URL that returned a login page, an error page or a temporary redirect may return something else next time.
         is_lasting = all(reason in (301, 308) for reason in self.ticket.redirects(request, "redirect_reasons"))
         self._loose = frozenset(self.urls if response.status >= 300 else () if is_lasting else self.urls[1:])
@@ -89,7 +89,7 @@ class Page:
         return not {document.url, *document.aliases}.isdisjoint(self.all_urls)
 
     def fetch(self, response: Response) -> Fetch:
-        """Return the fetch of this page's items, with a blank clock."""
+        """Return the `Fetch` of this page's items. Its clock is not set."""
         encoding = response.encoding if isinstance(response, TextResponse) else None
         tree, claimed = _tree(response), []
         for link in canonical_links(tree.root) if tree else ():
@@ -181,7 +181,7 @@ class ItemOrigins(Component):
         connect(self._item_lost, signal=signals.item_error)
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Note that this is a spider middleware of the crawl, so that only items of `start` have no page."""
+        """Note that this spider middleware is enabled. So an item without a page must come from `start`."""
         self._sees_start = True
         async for output in start:
             yield output
@@ -245,7 +245,7 @@ class ItemOrigins(Component):
         return taken
 
     def fetch(self, page: Page | None) -> Fetch:
-        """Return the fetch of a page's items; an empty one if the response is freed. Items of `start` share a place."""
+        """Return the `Fetch` of a page's items; empty if the response is freed. All items of `start` have one place."""
         if page is None and self._sees_start:
             return Fetch(place=f"start://crawl/{getattr(self.crawler.spider, 'name', '')}")
         if page is None or (response := page.response()) is None:
@@ -273,7 +273,7 @@ class ItemOrigins(Component):
             self.fetch_again(item.page)
 
     def _ended(self, response: Response | None) -> ItemInHand | None:
-        """Mark the current item as ended, and return its state; None if no item of `response` is followed."""
+        """Mark the current item as ended, and return it; None if no item of `response` is followed."""
         item = _current()
         if item is None or (item.page and item.page.response() is not response):
             return None
@@ -403,8 +403,8 @@ class NearDupPipeline(Component):
     async def _adjust_to_run(self, claim: Claim, document: Signature, ticket: Ticket) -> None:
         """Make a claim a revisit if its item is the first of this run with the content, else a duplicate.
 
-        Without NEARDUP_REVISIT = "keep", change only an item that was fetched instead of its original, and only to a
-        revisit.
+        Without NEARDUP_REVISIT = "keep", only make it a revisit, and only if its page was fetched because the original
+        was dead or did not deliver.
         """
         is_by_run = self.config.revisit == "keep"
         is_stand_in = ticket.reason == AFTER_ALL or ticket.dead_link is not None
@@ -424,7 +424,7 @@ class NearDupPipeline(Component):
     def _first(self, claim: Claim, document: Signature, by_own_host: bool) -> Claim | bool:
         """Return the pending claim of the first item of this run with a document; True if the item was delivered.
 
-        Return False if `claim` is the first. Called where claims are settled, so that none is settled meanwhile.
+        Return False if `claim` is the first. Call this in the thread that settles claims: none is settled meanwhile.
         """
         if self.dedup.deliveries.is_delivered(document, by_own_host=by_own_host):
             return True
@@ -434,7 +434,7 @@ class NearDupPipeline(Component):
         return False
 
     async def _succeed(self, claim: Claim, document: Signature) -> None:
-        """Mark a copy as the successor of its original if other URLs than the original's returned the content last."""
+        """Mark a copy as the successor of an original that was last returned in an earlier run, by another URL."""
         if claim.is_copy:
             claim.is_successor = bool(await self.neardup.ask(self.dedup.deliveries.is_deserted, document))
 

@@ -1,4 +1,4 @@
-"""Do slow work of a crawl in worker processes: heavy fingerprints and extractors. Wait for it while the crawl goes on.
+"""Run detectors and extractors marked as heavy in worker processes, and wait for the results while the crawl goes on.
 
 A document can kill its worker process. The document is then tried once more in another process, and never in the
 process of the crawl. If the other process dies too, the item passes without a verdict.
@@ -62,7 +62,7 @@ class Workers:
         self._failed: list[ProcessError] = []  # failed starts in a row
 
     async def prepare(self, document: Document) -> None:
-        """Compute the heavy fingerprints of a document for `document.ready`. Raise ProcessError if that fails."""
+        """Put the fingerprints of the heavy detectors into `document.ready`. Raise ProcessError if that fails."""
         document.ready.update(await self._in_process(_fingerprints, document, str(document.url)))
 
     async def read(self, html: str) -> PageText:
