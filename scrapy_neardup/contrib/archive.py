@@ -1,4 +1,4 @@
-"""Fetch a dead link that has no living copy from a web archive, by a URL template or a function."""
+"""Fetch a dead link from a web archive if no known copy of it is left. A URL template or a function finds the page."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Archive(Adviser):
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:
         """Return the request for the archived copy of `dead` that is nearest to the time `seen`; None if there is none.
 
-        The header Accept-Datetime is that of RFC 7089, section 2.1.1. A URL with a user name is not sent to an archive,
-        and a URL in a private network is not sent to a public archive.
+        The header Accept-Datetime, of RFC 7089, section 2.1.1, asks for that time. No archive is sent a URL with a user
+        name, and no public archive is sent a URL in a private network.
         """
         time = datetime.fromtimestamp(int(seen), timezone.utc)
         url = None if "@" in urlsplit(dead).netloc else await self._url(dead, time)

@@ -1,7 +1,7 @@
 """Stop where only known content comes: the whole crawl, one of its listings, or a directory that is a trap.
 
-An item is *seen* if it is a revisit or a duplicate. It is not seen if its URL last returned another document. A skipped
-request counts as seen.
+A *listing* is a start request with all requests that it leads to. A *trap* has endless URLs with one content. An item
+is *seen* if it is a revisit or a duplicate, unless its URL last returned another document. So is a skipped request.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ logger = logging.getLogger(__name__)
 
 REASON = "neardup_only_seen"
 LISTING = "neardup_listing"  # the meta key with the URL of the start request that led to a request
-MOST = 10_000  # the maximum of remembered listings, of directories, and of pairs of a directory and a document
+MOST = 10_000  # the maximum of remembered listings, of closed directories, and of directories with an original
 
 
 def limit_of(crawler: Crawler, name: str) -> tuple[NearDup, int]:
-    """Return the plugin's state in a crawl, and the value of a setting that is a limit.
+    """Return the plugin's shared state in a crawl, and the limit that the setting `name` gives.
 
     Raise NotConfigured if the limit is below 1, or in an audit, since an audit stops nothing.
     """
@@ -121,7 +121,7 @@ def is_seen(claim: Claim | None) -> bool:
 
 
 class Traps(Adviser):
-    """An extension that closes a directory after TRAPS_COPIES of its URLs gave a copy of the same document."""
+    """An extension that stops the requests to a directory when TRAPS_COPIES of its URLs gave copies of one document."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,8 +1,8 @@
 """Skip URLs that differ from a fetched one only in query parameters that never change the content.
 
-Bar-Yossef, Keidar, Schonfeld 2007, "Do not crawl in the DUST: different URLs with similar text". A *rule* says
-which parameters of a host do not matter. URLs that are equal without these form a *class*. A URL that has none of them
-is *plain*. Two URLs of a class that return equal documents are evidence for the rule. Different documents end the rule.
+Bar-Yossef, Keidar, Schonfeld 2007, "Do not crawl in the DUST: different URLs with similar text". A *rule* says which
+parameters of a host do not matter, such as `print`. URLs that are equal without these are a *class*. The one without
+any is *plain*. Two URLs of a class that return equal documents are evidence for the rule. Different ones end it.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from ..text.urls import canonical_url, parts_of, site
 
 logger = logging.getLogger(__name__)
 
-ENOUGH, AGAIN = 41, 200  # documents at two URLs of a class that a rule needs, at first and after it was wrong
-BRANCH, WALL = 3, 8  # such documents that a place needs; classes that share a document, which may be a login wall
+ENOUGH, AGAIN = 41, 200  # documents, each at two URLs of a class, that a rule needs: at first, and after it was wrong
+BRANCH, WALL = 3, 8  # such documents that a place needs; so many classes with one document: it may be a login wall
 EQUAL = 0.99  # the resemblance of equal texts
 MOST_NAMES, MOST_URLS = 3, 32  # the maximum of parameters left out together, and of URLs compared for a document
-DOCUMENTS, PLACES = 1_000, 16  # the maximum of documents for a rule, and of places for a document
-RULES, SITES, CLASSES = 8, 2_000, 100_000  # the maximum of rules for a host, of hosts, and of classes
+DOCUMENTS, PLACES = 1_000, 16  # the maximum of remembered documents for a rule, and of places for a document
+RULES, SITES, CLASSES = 8, 2_000, 100_000  # the maximum of remembered rules for a host, of hosts, and of classes
 
 _SESSION = re.compile(r"=(?=.*\d)[\w.%-]{8,}$")  # the value of a session id: a new one for each visitor
-_NUMBER = re.compile(r".*=(?![01]$)[+-]?\d+")  # such numbers matter: they are of pages of a list, items or results
-_DATE = re.compile(r"/(?:19|20)\d\d(?:/[01]?\d(?:/[0-3]?\d)?)?(?=/)")  # other numbers are parts of a directory's name
+_NUMBER = re.compile(r".*=(?![01]$)[+-]?\d+")  # such a number matters: it may be a page of a list, an id or an amount
+_DATE = re.compile(r"/(?:19|20)\d\d(?:/[01]?\d(?:/[0-3]?\d)?)?(?=/)")  # directories that differ only in a date: one place
 
 
 class Variation(NamedTuple):
@@ -109,7 +109,7 @@ class Variants(Adviser):
         self._neardup, self._dedup, self._file = neardup, neardup.dedup, file
         self._ttl = neardup.config.mirror_ttl if neardup.config.revisit == "skip" else 0.0
         self.rules: LocalCache[str, list[Rule]] = LocalCache(SITES)  # by host
-        self._last: LocalCache[str, tuple[str, float]] = LocalCache(CLASSES)  # last document and its time, by class
+        self._last: LocalCache[str, tuple[str, float]] = LocalCache(CLASSES)  # by class: its last document, and when
         try:
             read = json.loads(Path(file).read_bytes()) if file and Path(file).exists() else {"rules": {}, "last": {}}
             for name, rules in read["rules"].items():
@@ -138,7 +138,7 @@ class Variants(Adviser):
         return await self._neardup.ask(self.advice, request.url) if is_asked else None
 
     def advice(self, url: str) -> Advice | None:
-        """Return the advice to skip a URL; None to fetch the URL, as always if it was fetched before."""
+        """Return the advice to skip a URL; None to fetch it. A URL that was fetched before is not skipped."""
         since = time.time() - self._neardup.config.mirror_ttl
         rules = [rule for rule in self.rules.get(site(url), ()) if rule.in_force and rule.confirmed >= since]
         for rule in rules if rules and not self._dedup.store.resolve(url) else ():
@@ -149,7 +149,7 @@ class Variants(Adviser):
         return None
 
     def _last_of_class(self, url: str, rule: Rule) -> Visit | None:
-        """Return the last visit to a URL's class, else to its plain URL; None without one, or if its text was short."""
+        """Return the last visit to a URL's class or, if unknown, to its plain URL; None if the text is short or may change."""
         here = variation(url, rule.names)
         own, seen = self._last.get(f"{here.plain} {rule.names}", (here.plain, 0.0)) if here else ("", 0.0)
         visit = self._dedup.store.resolve(own)
@@ -159,7 +159,7 @@ class Variants(Adviser):
     def _stands_for(self, url: str, rule: Rule, held: Signature) -> bool:
         """Return whether a URL may be skipped, since by the rule it returns the document `held`."""
         here, there = variation(url, rule.names), variation(held.url or "", rule.names)
-        # A part that only the held URL has may matter: so no plain URL is skipped, and no language for another one.
+        # A parameter that only the held URL has may matter. So no plain URL is skipped, nor one language for another.
         if not (here and there and there.plain == here.plain and there.parts <= here.parts):
             return False
         visits = self._dedup.store.visits(held, MOST_URLS) if held.copy_count >= WALL else ()

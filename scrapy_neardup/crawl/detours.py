@@ -83,7 +83,7 @@ class Ticket(NamedTuple):
 
 
 def _kept(request: Request) -> Ticket:
-    """Return the ticket in the meta of a request, whether it counts or not; a blank one without URL if there is none."""
+    """Return the ticket in the meta of a request, whether it counts or not; if there is none, one without URL."""
     kept = request.meta.get(KEY)
     if isinstance(kept, dict) and "url" in kept and kept.keys() <= {*Ticket._fields}:
         return Ticket(**kept)

@@ -226,7 +226,7 @@ class MirrorMiddleware(Component):
         return link.seen if link and is_wanted else 0.0, others
 
     def _may_follow(self, request: Request, origin: str) -> bool:
-        """Return whether a detour from `origin` is safe and not offsite. Scrapy lets requests with dont_filter leave."""
+        """Return whether a detour from `origin` is safe and not offsite. Scrapy does not check detours."""
         offsite, spider = self.crawler.get_downloader_middleware(OffsiteMiddleware), self.crawler.spider
         may_leave = not (offsite and spider) or offsite.should_follow(request, spider)
         return is_safe(request.url, origin) and (may_leave or bool(request.meta.get("allow_offsite")))
