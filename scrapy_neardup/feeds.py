@@ -63,8 +63,8 @@ class Feeds:
         self.at = 0  # the bytes read so far
 
     def rows(self, bad: Callable[[str, str], object] = _raise) -> Iterator[Row]:
-        """Yield the rows. For what can't be read, call `bad` with the place and the reason; the default raises
-        FileError. Raise FileError if there are rows, but none can be read."""
+        """Yield the rows. If a row or the rest of a file can't be read, call `bad` with the place and the reason; the
+        default raises FileError. Raise FileError if there are rows, but none can be read."""
         good = 0
         for path in self.paths:
             last, before = "", self.at
@@ -234,7 +234,7 @@ class JsonArray(Feed):
 
 
 class Csv(Feed):
-    """A table with column names in its first row. In .tsv, tab delimits; else the most frequent of `,;|` and tab."""
+    """A table with column names in its first row. A tab delimits in .tsv, else the most frequent of `,;|` and tab."""
 
     name, unit = "CSV", "line"
     endings = (".csv", ".tsv")
@@ -244,7 +244,7 @@ class Csv(Feed):
         csv.field_size_limit(max(MOST, csv.field_size_limit()))  # the default of 128 KB is too low for many pages
         lines = (line.decode("utf-8", "surrogateescape") for line in self.lines())
         head = next(lines, "").removeprefix("\ufeff")
-        if re.search("[\udc80-\udcff]", head):  # of UTF-16, the csv module would say something about line ends
+        if re.search("[\udc80-\udcff]", head):  # for UTF-16, the csv module would blame the ends of lines
             raise BrokenError("no UTF-8")
         delimiter = "\t" if has_ending(self.path, (".tsv",)) else max(",;\t|", key=re.sub('"[^"]*"', "", head).count)
         reader = csv.reader(chain([head], lines), delimiter=delimiter, strict=True)
@@ -366,7 +366,7 @@ class Warc(Feed):
     }
 
     def rows(self) -> Iterator[Found]:
-        number, is_lost = 0, False  # is_lost: after something that is no record, until the next record
+        number, is_lost = 0, False  # is_lost: lines are skipped until a record begins, since the last one was invalid
         for line in iter(lambda: self.file.readline(LARGEST), b""):
             if line.strip() and (_BEGIN.fullmatch(line) or not is_lost):
                 number += 1

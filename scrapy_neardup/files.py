@@ -28,7 +28,7 @@ class FileError(ValueError):
 
 @contextmanager
 def reading(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open a file or standard input. Yield it as it is, and unpacked; both are one object if it is not gzipped."""
+    """Open a file or standard input. Yield it as it is, and unpacked. Without gzip, these are one object."""
     with ExitStack() as stack:
         file: Any = sys.stdin.buffer if path == STREAM else stack.enter_context(open(path, "rb", _BUFFER))
         is_packed = is_gzipped(path) or file.peek(2)[:2] == b"\x1f\x8b"
@@ -78,8 +78,8 @@ def is_gzipped(path: str) -> bool:
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """Yield the name of a temporary file to write, which replaces `path` on exit and is removed after an error.
 
-    The file is synced to disk before it replaces `path`, since a store may rely on it after a power failure. Each
-    temporary name is unique. If `path` is a symbolic link, its target is replaced. Raise OSError if this fails.
+    The temporary file is synced to disk before it replaces `path`, since a store may rely on it after a power failure.
+    If `path` is a symbolic link, its target is replaced. Raise OSError if the file can't be synced or moved.
     """
     target = os.path.realpath(path)
     if os.path.isdir(target):

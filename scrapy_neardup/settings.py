@@ -83,7 +83,7 @@ Check = Callable[[Any], Any]
 
 
 def checking(allowed: str, fits: Callable[[Any], object], read: Check = lambda value: value) -> Check:
-    """Return a check that converts a value by `read`. If that fails, or does not fit, it raises ValueError(allowed)."""
+    """Return a check that converts a value by `read`. It raises ValueError(allowed) unless this works and `fits`."""
 
     def check(value: Any) -> Any:
         with suppress(ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -138,7 +138,7 @@ def detector_name(part: Any) -> Any:
 
 
 def _detectors(value: Any) -> tuple[Any, ...]:
-    """Return detectors as a tuple. Each is a name or an import path, alone or with arguments, or an object."""
+    """Return the entries of NEARDUP_DETECTORS. Raise ValueError for an unknown name that is no import path."""
     allowed = (
         f"a list of {', '.join(BUILTIN_DETECTORS)} or import paths of your own detectors, each alone or with arguments:"
         " {'name': 'simhash', 'distance': 6}"
@@ -154,7 +154,7 @@ def _detectors(value: Any) -> tuple[Any, ...]:
 
 
 def _by_length(value: Any) -> Any:
-    """Return a resemblance, or a dictionary from minimum numbers of tokens to resemblances, sorted by tokens."""
+    """Return one resemblance for all texts, or resemblances by the minimum number of tokens, in ascending order."""
     value, share = literal(value), number(0, 1)
     if not isinstance(value, Mapping):
         return share(value)
@@ -162,7 +162,7 @@ def _by_length(value: Any) -> Any:
 
 
 def seconds(value: Any) -> float:
-    """Return a duration in seconds, given as a number, timedelta or text such as "30 days", or raise ValueError."""
+    """Return the seconds of a number, a timedelta or text such as "30 days". Raise ValueError for anything else."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", value.lower())):

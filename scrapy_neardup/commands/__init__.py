@@ -37,7 +37,7 @@ GROUPS = {
 """The verbs in the groups of the short help, each with its module."""
 VERBS = {verb: module for group in GROUPS.values() for verb, module in group.items()}
 WITHOUT_STORE = ("dedupe", "lab")  # the modules whose verbs do not work on the project's store
-OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # accepted in place of these verbs
+OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # further verbs that are accepted
 SIGNALS = ("SIGTERM", "SIGHUP")  # Windows lacks SIGHUP
 INTERRUPTED, UNREAD = 130, 141  # the exit codes of processes that SIGINT and SIGPIPE ended
 
@@ -97,7 +97,7 @@ class Command(ScrapyCommand):
         sys.exit(_refused("", f"there is no verb {verb!r}; {(meant or [f'see {PROGRAM} --help'])[0]}"))
 
     def parser(self, verb: str) -> VerbParser:
-        """Return the parser of a verb, for its own options, those of Scrapy, --json and, with a store, --store."""
+        """Return the parser of a verb: its own options, Scrapy's, --json and, if the verb works on a store, --store."""
         from .options import add_store
 
         add, _ = _functions(verb)
@@ -111,7 +111,7 @@ class Command(ScrapyCommand):
         )
         super().add_options(parser)
         for action in parser._actions:
-            action.default = argparse.SUPPRESS  # the default must not replace an option that is given before the verb
+            action.default = argparse.SUPPRESS  # a default must not replace an option given before the verb
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
         if VERBS[verb] not in WITHOUT_STORE:
             add_store(parser)
@@ -219,7 +219,7 @@ def prepare() -> None:
 
 
 def discard() -> None:
-    """Discard output that can't be written. Otherwise, the interpreter would try to write it at exit, and fail."""
+    """Discard output that can't be written. Otherwise, the interpreter tries to write it at exit, and fails."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

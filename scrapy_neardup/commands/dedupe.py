@@ -56,7 +56,7 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
     # Not the project's store: that belongs to its crawls.
     stored = options.with_store(opts, settings, exists=False) if opts.store else Config.from_settings(settings)
     config = options.with_fields(replace(stored, store=opts.store), opts, feeds.kind)
-    # The many new objects hardly ever refer to each other in circles. Rare collections save a fifth of the time.
+    # Few of the many new objects refer to each other in circles. To look for these rarely saves a fifth of the time.
     gc.set_threshold(RARELY)
     gc.freeze()
     with ExitStack() as stack:
@@ -91,7 +91,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 def _workers(opts: argparse.Namespace, feeds: Feeds) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    # A thread makes records of plain rows as fast as they are decided on. Pages of archives have to be parsed first.
+    # A thread makes records of plain rows as fast as another decides on them. Pages of archives must be parsed first.
     useful = min(cores if feeds.kind is Warc else cores // 2, MOST) if feeds.size > WORTH else 1
     workers = useful if opts.workers is None else opts.workers
     return int(workers) if workers > 1 else 0
@@ -112,7 +112,7 @@ class Job:
     dropped: int = 0
     nowhere: int = 0  # rows with facts, but without a URL that has a host
     ids: dict[int, Any] = field(default_factory=dict)
-    """Row ids of kept rows, by the id of the document. Those of new documents are here only for the report."""
+    """By the id of a document: the id of the kept row with it. Those of new documents are noted only for the report."""
 
     def take(self, rows: Sequence[Row], made: Signed) -> None:
         """Decide on a batch of rows, given their documents and records. Write the kept rows and the report."""
@@ -166,9 +166,9 @@ class Job:
     def _is_dropped(self, claim: Claim, held: Signature) -> bool:
         """Return whether a row that repeats a held document is dropped.
 
-        With NEARDUP_REVISIT = "keep", a revisit is dropped only if an earlier row of these feeds has the document.
-        Otherwise, as in a crawl, the row is kept only if its URL last returned another document, unless it repeats
-        another row of these feeds.
+        With NEARDUP_REVISIT = "keep", a revisit is dropped only if an earlier row of these feeds has the document. With
+        another value, as in a crawl, a row is kept if its URL last returned another document; but then only if it is
+        not a duplicate of a row of these feeds.
         """
         is_new = self.dedup.store.run_of(held) == self.dedup.store.run
         if self.config.revisit != "keep":

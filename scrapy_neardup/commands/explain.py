@@ -125,7 +125,7 @@ def _item_line(item: Mapping[str, Any]) -> str:
 
 
 def _explain_advice(mirrors: Mirrors, url: str) -> dict[str, Any]:
-    """Explain the advice on a URL that was never fetched; {} without any."""
+    """Explain the advice on a URL that was never fetched. Return {} if there is no advice."""
     if not (advice := mirrors.advise(url)):
         return {}
     rule = described(advice.rule.relation) if advice.rule else {"known_by": "NEARDUP_MIRROR_HOSTS"}
@@ -217,7 +217,7 @@ def _compare_files(dedup: Deduplicator, config: Config, paths: list[str]) -> dic
 def _compared(
     dedup: Deduplicator, first: Signature, second: Signature, document: Document
 ) -> tuple[dict[str, Any], list[Point]]:
-    """Compare two signatures. `document` is that of the second. Return the measures and the points."""
+    """Return the measures and the points of two signatures. `document` is that of the second signature."""
     found, rule = compare(first.sketch, second.sketch), dedup.matcher.rule
     proposed_by = list(dict.fromkeys(name for name, each in dedup.store.find(second) if each.says_the_same(first)))
     points = [*rule_points(found, rule, proposed_by, same_url=first.url == second.url)]
@@ -263,7 +263,7 @@ def rule_points(found: Comparison, rule: Rule, proposed_by: list[str], *, same_u
 
 
 def _limits(rule: Rule, found: Comparison | Evidence, tokens: int, *, repeated: bool = False) -> Iterator[Point]:
-    """Yield the points on resemblance and length. `tokens`: the shorter text's. `repeated`: there are other copies."""
+    """Yield the points on resemblance and length. `tokens`: of the shorter text. `repeated`: there are other copies."""
     if tokens:  # a record without text needs no resemblance
         needed = rule.required_resemblance(tokens, repeated=repeated)
         yield _point("resemblance {:g}, needed {:g}", found.resemblance, ge, needed)

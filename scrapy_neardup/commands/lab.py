@@ -75,10 +75,10 @@ def _table(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _contestants(config: Config, chosen: Any) -> list[Config]:
-    """Return a configuration for each detector alone, then one for all in `chosen` or, without names, the settings."""
+    """Return a configuration for each detector alone, then one for all: those `chosen`, or those of the settings."""
     together = config if chosen in (None, ALL) else replace(config, detectors=chosen)
     known = BUILTIN_DETECTORS if chosen else DEFAULT_DETECTORS
-    parts = [*(known if together is config else ()), *together.detectors]  # some may be dictionaries, so no set
+    parts = [*(known if together is config else ()), *together.detectors]  # a set can't have dictionaries
     alone = [replace(together, detectors=(part,)) for n, part in enumerate(parts) if part not in parts[:n]]
     return alone if alone[-1:] == [together] else [*alone, together]
 

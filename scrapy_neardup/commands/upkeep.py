@@ -77,7 +77,7 @@ def _page(page: str, feeds: list[str], store: Store, config: Config) -> Document
     return Document(page, "")
 
 
-MUCH = 3  # the file is compacted if the forgotten documents, times this, are more than those left
+MUCH = 3  # the file is compacted if the number of forgotten documents, times this, is above the number of those left
 
 
 def add_forget(parser: argparse.ArgumentParser) -> None:

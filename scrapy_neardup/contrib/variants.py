@@ -42,7 +42,7 @@ RULES, SITES, CLASSES = 8, 2_000, 100_000  # the maximum of remembered rules for
 
 _SESSION = re.compile(r"=(?=.*\d)[\w.%-]{8,}$")  # the value of a session id: a new one for each visitor
 _NUMBER = re.compile(r".*=(?![01]$)[+-]?\d+")  # such a number matters: it may be a page of a list, an id or an amount
-_DATE = re.compile(r"/(?:19|20)\d\d(?:/[01]?\d(?:/[0-3]?\d)?)?(?=/)")  # directories that differ only in a date: one place
+_DATE = re.compile(r"/(?:19|20)\d\d(?:/[01]?\d(?:/[0-3]?\d)?)?(?=/)")  # such directories are one place
 
 
 class Variation(NamedTuple):
@@ -149,7 +149,7 @@ class Variants(Adviser):
         return None
 
     def _last_of_class(self, url: str, rule: Rule) -> Visit | None:
-        """Return the last visit to a URL's class or, if unknown, to its plain URL; None if the text is short or may change."""
+        """Return the last visit to a URL's class, else to its plain URL; None if its text was short or may change."""
         here = variation(url, rule.names)
         own, seen = self._last.get(f"{here.plain} {rule.names}", (here.plain, 0.0)) if here else ("", 0.0)
         visit = self._dedup.store.resolve(own)
