@@ -182,7 +182,7 @@ LEVELS = np.arange(0.3, 1.0, 0.01)
 ALLOWANCES = (0.0, 2.5, 5.0, 8.0, 10.0, 15.0, 20.0, 30.0, 40.0)
 MINIMA = (20, 25, 30, 40, 50, 60, 75, 100, 150, 200, 300)  # values of NEARDUP_MIN_TOKENS
 LENGTHS = (20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)  # numbers of tokens, the keys of NEARDUP_RESEMBLANCE
-MARGINS = (1, 2, 4, 8)  # further wrong pairs with which thresholds must reach the precision, see `best_fit`
+MARGINS = (1, 2, 4, 8)  # how many more wrong pairs thresholds must allow for, see `best_fit`
 
 
 class Pairs(NamedTuple):
@@ -211,7 +211,7 @@ class Fit:
 
 
 def calibrate(labelled: LabelledSet, config: Config, precision: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings with the highest recall that reach a precision on a set, and the result of `evaluate`.
+    """Return the settings with the highest recall that reach a precision on a set, and what `evaluate` says of them.
 
     Raise FileError if no settings reach the precision.
     """

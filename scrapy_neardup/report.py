@@ -1,9 +1,9 @@
 """Find the changes of a site that a run saw, and write a report on a store as one HTML page without scripts.
 
-A store holds the last visit of each URL, with its document and the document that the URL returned before. So a URL that
-changed in several runs is listed under the last of them. For each document, the last visit before the run shows whether
-the document has moved or is gone. A URL that may return other content at each visit, such as a temporary redirect, is
-left out; but the own URL of an item from a list page is not.
+A store holds the last visit of each URL, with the document that the URL returned then, and the one that it returned
+before. So a URL that changed in several runs is listed under the last of them. For each document, its last visit before
+the run shows whether the document has moved or is gone. A URL that may return other content at each visit, such as a
+temporary redirect, is left out. The own URL of an item from a list page is listed nevertheless.
 
 To keep the page short, what grows with the store is only counted, and lists show only their beginning. Strings from a
 store may be hostile: they enter the HTML only through `text` or `link`.
@@ -38,7 +38,7 @@ from .verdict import named
 
 SEEN = ("new", "changed")  # the kinds that any crawl can find
 KINDS = (*SEEN, "moved", "gone")
-FULL = "full"  # the stat of a run that finished and skipped no page because of the page's age
+FULL = "full"  # the stat of a run that finished and skipped no page because an earlier run had it
 NOT_FULL = "Moved and gone pages are unknown, since the crawl may have left out pages"
 _LIMITED = ("requests/stopped", "store/unjudged")  # a run with one of these stats missed pages
 
@@ -49,12 +49,12 @@ class Change(NamedTuple):
     kind: str  # one of `KINDS`; docs/how-to/incremental.md explains them
     url: str
     former_url: str | None = None  # for moved content: its last URL before the run
-    resemblance: float | None = None  # of changed content to the previous one; None if that is no longer held
-    fields: Sequence[str] = ()  # for changed content: the names of the fields that differ, apart from texts
+    resemblance: float | None = None  # of changed content to the previous content; None if that is no longer held
+    fields: Sequence[str] = ()  # for changed content: the names of the fields, other than texts, that differ
 
 
 def last_crawl(store: Store, spider: str | None = None) -> Run | None:
-    """Return the last run of a spider or, without its name, of any spider or Python code; None if there is none."""
+    """Return the last run of a spider or, if `spider` is None, the last run that is no command; None without one."""
     crawls = [run for run in store.runs() if not run.writer.startswith("neardup ")]
     return next((run for run in reversed(crawls) if spider in (None, run.writer)), None)
 
@@ -87,7 +87,7 @@ def changes(store: Store, run: Run) -> Iterator[Change]:
 
 
 def _differing(store: Store, a: Signature, b: Signature, names: Mapping[int, str]) -> Iterator[str]:
-    """Yield the names of the fields, apart from texts and counters, in which two documents of one URL differ."""
+    """Yield the names of the fields, other than texts and counters, in which two documents of one URL differ."""
     if a.title != b.title:
         yield "title"
     facts = differing(a.facts, b.facts) - counting(a.facts, b.facts, store.counters.of(a.url, a.facts))
@@ -110,11 +110,11 @@ class _Visits:
     def __init__(self, store: Store, run: Run) -> None:
         self.changed: list[Visit] = []  # of URLs that the run saw for the first time, or with another document
         self.delivered: set[int] = set()  # the ids of the documents that any URL returned since the run began
-        self.kept: set[int] = set()  # those of documents that a URL returned in the run, and at its previous visit too
+        self.kept: set[int] = set()  # the ids of the documents that one URL returned in the run and at the visit before
         self.earlier: dict[int, Visit] = {}  # the last visit of each document by this spider before the run
         self.own: set[int] = set()  # the ids of the documents that their own URL returned at its last visit
-        self.new_items: list[str] = []  # of pages with several items: the names of those that the run added
-        # The ids, times of the last delivery, and names of those that earlier runs of this spider added.
+        self.new_items: list[str] = []  # the names of the items that the run added, of pages with several items
+        # Of such items that earlier runs of this spider added: id, time of the last delivery, name.
         self._items: list[tuple[int, float, str]] = []
         self._delivered_before: dict[int, float] = {}
         self._run, self._store = run, store
@@ -160,7 +160,7 @@ class _Visits:
     def moved(self) -> Iterator[Change]:
         """Yield the moved documents, each with the first of its new URLs.
 
-        A document whose former URL was a copy is left out if the run skipped requests: this URL may be one of them.
+        If the run skipped requests, a document whose former URL was a copy is left out: that URL may be among them.
         """
         settled = set(self.kept)
         for visit in sorted(self.changed, key=attrgetter("seen")):
@@ -190,7 +190,7 @@ Cluster: TypeAlias = tuple[Signature, Sequence[Visit]]  # an original, and copie
 
 
 class Report:
-    """The content of a report at a time `now`, in seconds since the epoch. `rules`: as `neardup mirrors` lists them."""
+    """The content of a report. `rules`: as `neardup mirrors` lists them. `now`: the time in seconds since the epoch."""
 
     def __init__(self, store: Store, rules: Sequence[Mapping[str, Any]], now: float) -> None:
         self.now, self.documents = now, len(store)
@@ -257,7 +257,7 @@ def text(value: object) -> str:
 
 
 def link(url: str) -> str:
-    """Return a URL without its login as HTML. A web address becomes a link. A URL with a label is text."""
+    """Return a URL, without its login, as HTML. A web address becomes a link; one with a label behind it does not."""
     url, href = _LOGIN.sub(r"\1", url), ""
     if len(url) <= LONGEST_LINK and " " not in url:
         with suppress(ValueError):  # a broken IPv6 address, or a surrogate
@@ -267,7 +267,7 @@ def link(url: str) -> str:
 
 
 def table(caption: str, names: str, numbers: str, rows: Iterable[Sequence[str]]) -> str:
-    """Return an HTML table. `names`, then `numbers`: heads of columns, with commas between. Cells must be HTML."""
+    """Return an HTML table. `names`, `numbers`: the heads of the text and number columns. Cells must be HTML."""
     columns = [(name, "") for name in names.split(", ")] + [(name, ' class="number"') for name in numbers.split(", ")]
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in columns)
     lines = ("".join(f"<td{kind}>{cell}</td>" for cell, (_, kind) in zip(row, columns, strict=True)) for row in rows)
