@@ -11,7 +11,7 @@ V = TypeVar("V", bound="Iterable[Any]")
 
 
 class InvertedIndex(ABC, Generic[V, T]):
-    """Finds documents by features. The indexes in this package are based on this class."""
+    """Finds documents by features, which subclasses make from fingerprints: the base of the indexes in this package."""
 
     def __init__(self) -> None:
         self._entries: dict[int, tuple[tuple[int, ...], T]] = {}  # fingerprints and document, by `id` of the document

@@ -3,10 +3,10 @@
 曹玉娟 et al. 2011, 基于概念和语义网络的近似网页检测算法. Sections and formulas are numbered as in the paper.
 
 The terms of a text are its stemmed words without stop words. Terms of one meaning are one concept, named after one of
-them. Concepts that stand close together in a sentence are neighbours in a network, which is a small world. Key concepts
-are those whose removal lengthens the paths between the others most. Their positions are the fingerprints of a text, and
-an inverted index finds texts with similar fingerprints. synonyms/NOTICE.en and synonyms/NOTICE.zh describe the origin
-and the licences of the built-in synonyms.
+them. Concepts that stand close together in a sentence are neighbours in a network, which is a small world. The key
+concepts are those whose removal lengthens the paths between other concepts most. Their positions are the fingerprints
+of a text, and an inverted index finds texts with similar fingerprints. synonyms/NOTICE.en and synonyms/NOTICE.zh
+describe the origin and the licences of the built-in synonyms.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MIN_CONCEPTS = 20  # concepts in the main part of the network; with fewer, all o
 POSITION_BITS = 24
 OCCURRENCES = 16  # only the first 16 occurrences of a concept count; each becomes a fingerprint
 COSINE = 0.9  # Sim_thr of the paper
-SPREAD = 0.1  # S_thr as a share of the words, the best of those that were tried; the paper gives no value
+SPREAD = 0.1  # S_thr as a share of the words: the best of several values that were tried; the paper gives none
 
 # Only an empty line ends a paragraph, since the end of a line may be within a sentence.
 _END = re.compile(r"[。！？!?；;…]+|\.(?=\s|$)|\n\s*\n")
@@ -102,7 +102,7 @@ def builtin() -> Concepts:
     """Return the built-in concepts, English and simplified Chinese. They are stored merged at the default threshold."""
     folder = resources.files(__package__).joinpath("synonyms")
     names: dict[str, str] = {}
-    for language in LANGUAGES:  # no term is in two
+    for language in LANGUAGES:  # no term is in both
         for line in gzip.decompress(folder.joinpath(f"{language}.txt.gz").read_bytes()).decode().splitlines():
             name, *others = line.split("\t")
             names.update(dict.fromkeys(others, name))
@@ -146,7 +146,7 @@ def merge(groups: Iterable[frozenset[str]], threshold: float = THRESHOLD) -> dic
     names: dict[str, str] = {}
     for term in sorted(con):
         if term not in names:
-            # Con is symmetric: the intersection of Con(t) and Con(u) are the terms whose Con has both.
+            # Con is symmetric: the intersection of Con(t) and Con(u) has the terms whose Con has both t and u.
             overlaps = Counter(other for between in con[term] for other in con[between] if other not in names)
             related = (o for o, overlap in overlaps.items() if rel(overlap, len(con[term]), len(con[o])) > threshold)
             names |= dict.fromkeys(related, term)
@@ -159,7 +159,7 @@ def rel(overlap: int, a: int, b: int) -> float:
 
 
 def co_occurrence(sentences: Iterable[Sequence[str]]) -> Graph:
-    """Return the network of terms. Terms at most `REACH` places apart in a sentence are neighbours.
+    """Return the network of terms or concepts. Two at most `REACH` places apart in a sentence are neighbours.
     Section 3.2.2, steps 1 to 3, with f_thr = 0: a term with one occurrence is a node too."""
     graph: Graph = {}
     for terms in sentences:
@@ -194,8 +194,8 @@ def _reachable(graph: Graph, node: str) -> set[str]:
 def key_nodes(graph: Graph, counts: Mapping[str, int]) -> list[str]:
     """Return the key concepts of a connected graph. First comes the one whose removal lengthens the mean path most.
 
-    Only the `CANDIDATES` nodes with the most neighbours are tried. In a tie, the order is: most neighbours, then most
-    occurrences in the text (`counts`), then name. Section 3.3.
+    Only the `CANDIDATES` nodes with the most neighbours are tried. A tie is decided by most neighbours, then most
+    occurrences in the text (`counts`), then the name. Section 3.3.
     """
     hubs = sorted(graph, key=lambda node: (-len(graph[node]), -counts[node], node))[:CANDIDATES]
     # CB = d without the node - d. The number of pairs and d are equal for all nodes, so path sums give the same order.
@@ -306,7 +306,7 @@ class ConceptIndex(InvertedIndex[Vector, T]):
         return unpack(fingerprints)
 
     def sought(self, decoded: Vector) -> Iterator[int]:
-        """Yield the concepts, the rarest first, as long as a document without all of these can still be similar.
+        """Yield concepts, the rarest first, until no document that has none of them can be similar.
 
         The paper, in step 3, looks up the first n dimensions by rank. If a document has none of the concepts that were
         yielded, its cosine is at most the length of the rest of the vector, divided by the length of the whole vector.

@@ -123,8 +123,8 @@ class FeatureCode:
     `length`: the number of characters on either side of the stop. `tolerance`: the number of characters of a code that
     the other code may lack.
 
-    The detector abstains from a text that has no stop with enough characters on both sides. If texts with similar codes
-    continue differently, NEARDUP_LENGTH_RATIO separates them. Peng et al. found a ratio of 1.10 best.
+    The detector abstains from a text that has no stop with enough characters on both sides. Texts with similar codes
+    may continue differently; NEARDUP_LENGTH_RATIO keeps these apart. Peng et al. found a ratio of 1.10 best.
     """
 
     name = "feature_code"

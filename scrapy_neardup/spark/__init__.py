@@ -1,11 +1,11 @@
 """Run `dedupe` on Apache Spark, for archives that are too large for one machine.
 
 1. `job` numbers the rows in the order in which `dedupe` would decide on them.
-2. `Worker.sign` makes the record of each row, and a table row with the values that documents may share.
-3. `Job` pairs documents that share something; `Worker.compare` keeps the pairs that may be copies or siblings.
+2. `Worker.sign` makes the record (the fingerprints) of each row, and the values by which documents are paired.
+3. `Job` pairs documents with a common value; `Worker.compare` keeps the pairs that may be copies or siblings.
 4. `Job` joins the pairs to connected components. If two pages of a site are a pair, all pages of the site are joined.
-5. `Worker.decide` lets a `Deduplicator` decide on the rows of each component in order. A component has all that its
-   verdicts depend on. So the verdicts are those of one `dedupe` of all rows, however Spark distributes the work.
+5. `Worker.decide` lets a `Deduplicator` decide on the rows of each component in order. A component has all documents
+   on which its verdicts depend. So the verdicts are those of one `dedupe` of all rows, however Spark shares the work.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ from ..text.urls import canonical_url, home
 NUMBER, ROW, FILE = "number", "row", "file"
 ENDINGS = {"jsonl": JsonLines.endings, "parquet": Parquet.endings}  # of the formats
 _LINE = "trim(TRAILING '\r' FROM value)"
-CROWD = 1024  # the maximum values of a bucket to pair; more of them come from a common template
-LARGEST = 100_000  # the maximum documents of a component with whole sites; a larger one has only similar pages
+CROWD = 1024  # the maximum values of a bucket to pair; if there are more, they come from a common template
+LARGEST = 100_000  # the maximum documents of a component with whole sites; a larger one is split: only similar pages
 BATCH = 256  # rows that are signed in one go
 RECORDS = "number long, record binary, page long, site long, exact long, keys array<long>, simhash long"
 """The columns of a document. `number`: its place in the order of `dedupe`. `page`: the hash of its canonical URL.
@@ -128,8 +128,8 @@ class Job(ExitStack):
         return frame.persist()
 
     def _pairs(self) -> DataFrame:
-        """Return pairs that connect all documents that may repeat each other. Of documents with equal texts, only the
-        first is compared with others."""
+        """Return pairs that connect all documents that may repeat each other. Of several documents with equal texts,
+        only the first is compared with documents of other texts."""
         copies = stars(self.records, "exact")
         heads = self.records.join(copies.select(F.col("b").alias(NUMBER)), NUMBER, "left_anti")
         pairs = previous(heads.select(NUMBER, F.explode("keys").alias("value")), self._most)
@@ -293,7 +293,7 @@ def _read(row: Any) -> Row:
 def _may_repeat(rule: Rule, a: Decoded, b: Decoded) -> bool:
     same = a.head.digest == b.head.digest != 0 or a.head.identity == b.head.identity != 0
     found = compare(a.sketch, b.sketch)
-    # Without form, which is not known here, the texts may resemble each other more.
+    # The final rule leaves out what the pages of a site have in common. The rest may be more alike than the whole.
     return same or (rule.may_accept(a.sketch, b.sketch) and rule.accepts(found._replace(resemblance=1.0)))
 
 
