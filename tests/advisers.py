@@ -1,4 +1,4 @@
-"""Advisers for the tests of the interface for advisers. EXTENSIONS enables them."""
+"""Advisers that the tests of advisers enable in EXTENSIONS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class ByPath(Adviser):
-    """Advises by the path of a URL, and logs all that it is told of."""
+    """Gives each advice for a path of its own, such as `/stop`, and logs all calls and signals that it gets."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ByPath:
@@ -58,7 +58,7 @@ class ByPath(Adviser):
 
 
 class LeftAlone(ByPath):
-    """Keeps nothing of the crawl, which nobody else may hold by then."""
+    """Collects garbage at a moment when no component refers to the shared state, which must be there nevertheless."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ByPath:

@@ -14,7 +14,7 @@ STAMP = "%Y%m%d%H%M%S"
 
 
 class WebArchive(Site):
-    """Archived copies: `/web/TIMESTAMP/URL`. The nearest copy to a time: `/timegate/URL`, `/cdx?url=URL&closest=…`."""
+    """Serves archived copies at `/web/TIMESTAMP/URL`. `/timegate/URL` and `/cdx?…` find the copy nearest to a time."""
 
     def keep(self, url: str, time: datetime, text: str) -> str:
         """Archive a text, and return the URL of the copy."""
@@ -48,9 +48,9 @@ def _seconds(stamp: str) -> float:
 
 
 async def cdx(url: str, seen: datetime, download: Any) -> str | None:
-    """Return the copy that the CDX server of the tests names. The crawl's `url` begins with the address of that server.
+    """Return the URL of the archived copy that the CDX server of the tests finds. This is a value of ARCHIVE_URL.
 
-    The tests pass the server as the last part of the path of the URL.
+    The dead URL tells the port of that server: `/page-PORT.html`.
     """
     archive = "http://127.0.0.3:" + urlsplit(url).path.rpartition("-")[2].partition(".")[0]
     response: TextResponse = await download(f"{archive}/cdx?url={url}&closest={seen:{STAMP}}&limit=1")

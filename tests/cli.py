@@ -1,4 +1,4 @@
-"""`scrapy neardup` in a process of its own, and the feeds that it reads and writes."""
+"""Call `scrapy neardup` in a process of its own, and write and read its feeds."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TIMEOUT = 100.0  # seconds for a call
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    # Not as json.dumps would write it again: rows must come out untouched.
+    # With unusual spaces, since rows must come out byte for byte, not as json.dumps would write them again.
     data = "".join(json.dumps(row, ensure_ascii=False, separators=(" ,", ":  ")) + "\n" for row in rows).encode()
     path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
 
 
 def neardup(folder: Path, *arguments: str) -> CompletedProcess[str]:
-    """Call a verb in a process of its own, forked from one that has imported all, since that takes a second."""
+    """Call a verb in a forked process (see forks.py), which starts faster than a new interpreter."""
     if sys.executable != PYTHON:  # a test has put another in its place
         return neardup_anew(folder, *arguments)
     fork = FORKS.start(folder, ["neardup", *arguments], environment())
@@ -35,7 +35,7 @@ def neardup(folder: Path, *arguments: str) -> CompletedProcess[str]:
 
 
 def neardup_anew(folder: Path, *arguments: str) -> CompletedProcess[str]:
-    """Call a verb as a shell does."""
+    """Call a verb in a new interpreter, as a shell does."""
     return run([sys.executable, "-m", "scrapy", "neardup", *arguments], cwd=folder, env=environment())
 
 
@@ -55,7 +55,7 @@ def told(folder: Path, *arguments: str) -> Any:
 
 
 def deduped(folder: Path, rows: list[dict[str, Any]], store: str = "held.sqlite") -> str:
-    """Write a feed, and have `dedupe` hold it in a store; return what it says."""
+    """Write rows to a feed, run `dedupe` on the feed with a store, and return what `dedupe` prints on stderr."""
     write(folder / "in.jsonl", rows)
     return succeeded(folder, "dedupe", "in.jsonl", "-o", "out.jsonl", "--store", store).stderr
 
@@ -70,7 +70,7 @@ def ids(path: Path, field: str = "id") -> list[str]:
 
 
 def refused(folder: Path, *arguments: str) -> str:
-    """Return the one line on stderr."""
+    """Call a verb, check that it fails in one line and writes no file, and return this line."""
     before = listed(folder)
     made = neardup(folder, *arguments)
     assert made.returncode == 2, made.stdout + made.stderr
@@ -82,5 +82,5 @@ def refused(folder: Path, *arguments: str) -> str:
 
 
 def listed(folder: Path) -> list[str]:
-    """Return the names in a folder, without what Python compiled."""
+    """Return the names of the files in a folder, without Python's cache."""
     return sorted({*os.listdir(folder)} - {"__pycache__"})

@@ -1,4 +1,4 @@
-"""Fixtures: two hosts, crawls of them in separate processes, stores, and a server for one test."""
+"""Fixtures: two hosts (`a`, `b`), crawls of them in other processes, places for stores, and a server for one test."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Crawler:
     def start(
         self, spider: str = "ListSpider", settings: dict[str, Any] | None = None, **args: Any
     ) -> Fork | subprocess.Popen[str]:
-        """Start a crawl in another process. `finish` waits for it."""
+        """Start a crawl in another process, and return the process. `finish` waits until it ends."""
         path = str(self.specify(spider, settings, args))
         if sys.executable == PYTHON:
             return FORKS.start(HERE, ["crawl", path], dict(os.environ))
@@ -91,7 +91,7 @@ class Crawler:
         )
 
     def specify(self, spider: str, settings: dict[str, Any] | None, args: dict[str, Any]) -> Path:
-        """Write the file from which crawl.py reads what the next crawl has to do."""
+        """Write the file that tells crawl.py what the next crawl does, and return its path."""
         self.runs += 1
         paths = {name: str(self.folder / f"{name}{self.runs}.txt") for name in ("log", "stats")}
         spec = {
@@ -117,7 +117,7 @@ class Crawler:
         return self.folder / f"items{run}.jsonl"
 
     def items(self, run: int) -> list[dict[str, Any]]:
-        """Return the items in the feed of a run. A last line that a kill cut off is left out."""
+        """Return the items in the feed of a run, without a last line that is incomplete since the crawl was killed."""
         lines = self.feed(run).read_text().split("\n")[:-1] if self.feed(run).exists() else []
         return [json.loads(line) for line in lines]
 
@@ -140,8 +140,8 @@ class Crawler:
     ) -> Crawl:
         """Crawl, and check that the crawl succeeded.
 
-        `alone`: crawl in another process. Other crawls share one process, unless they set a reactor. `patch`: the
-        values of names in modules during this crawl, by full name.
+        `alone`: crawl in a process of its own. Other crawls share one process, unless they set a reactor. `patch` maps
+        full names of module variables, such as `scrapy_neardup.crawl.middleware.MOST`, to values during this crawl.
         """
         has_reactor = any(name.startswith("TWISTED_REACTOR") for name in settings or {})
         if alone or has_reactor or sys.executable != PYTHON:
@@ -156,7 +156,7 @@ class Crawler:
 
 @pytest.fixture
 def crawl(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Crawler]:
-    """Run crawls with a new store in a file, or on a server if the test or the environment requires one."""
+    """Return a `Crawler` with a new store: in a file or, if the test or NEARDUP_TEST_STORE says so, on a server."""
     crawler = Crawler(tmp_path)
     if getattr(request, "param", os.environ.get("NEARDUP_TEST_STORE", "file")) == "file":
         yield crawler
@@ -168,19 +168,19 @@ def crawl(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Crawler]:
 
 @pytest.fixture(params=["keep", "drop"])
 def life(crawl: Crawler, request: pytest.FixtureRequest) -> Life:
-    """Crawl a site on several days, in each mode that promises something about the feeds."""
+    """Return a `Life`, once for each value of NEARDUP_REVISIT that promises something about the feeds."""
     return Life(crawl, request.param)
 
 
 @pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """Return a place for an empty store. A test that chooses none runs on disk and on a server."""
+    """Return a place for an empty store. The test runs twice, on disk and on a server, unless it names one kind."""
     return KINDS[request.param](tmp_path)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """Return the path of a store that is not there yet, in a folder of its own."""
+    """Return the path of a store that does not exist yet. Its folder has no other file."""
     (tmp_path / "folder").mkdir()
     return str(tmp_path / "folder" / "store.sqlite")
 
@@ -211,6 +211,6 @@ def proxy(server: Server) -> Iterator[TcpProxy]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a store give up its server soon, and try it again soon."""
+    """Make stores wait only two seconds for an answer of their server, and try again after a tenth of a second."""
     monkeypatch.setattr("scrapy_neardup.store.redis_server.SECONDS", 2.0)
     monkeypatch.setattr("scrapy_neardup.store.redis_server.PAUSES", (0.01, 0.1))

@@ -1,4 +1,4 @@
-"""Run real crawls: `python crawl.py SPEC.json` runs one in its own process. Deprecations of Scrapy are errors."""
+"""Run real crawls: `python crawl.py SPEC.json` runs one and ends. Scrapy's deprecation warnings are errors here."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def settings_of(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def patch_modules(spec: dict[str, Any]) -> ExitStack:
-    """Give names in modules the values of this crawl; what is returned gives them back."""
+    """Set the module variables that `patch` in the spec names. To close the returned object restores them."""
     patches = ExitStack()
     for name, value in spec["patch"].items():
         patches.enter_context(patch(name, value))
@@ -79,7 +79,7 @@ def write_stats(crawler: Crawler, spec: dict[str, Any]) -> None:
 
 
 def serve() -> None:
-    """Run crawls one after another, each for a line of JSON on stdin; print the exit code of each when it has ended."""
+    """Run a crawl for each line of JSON on stdin, one after another, and print the exit code of each."""
     filter_warnings()
     install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")
     from twisted.internet import reactor
@@ -103,14 +103,14 @@ async def crawl_each() -> None:
 
 
 class OwnSettings(Settings):
-    """Settings that only one crawl uses, so it needs no copy, which would take a tenth of a small crawl."""
+    """Settings that Scrapy need not copy, since only one crawl uses them. To copy takes a tenth of a small crawl."""
 
     def copy(self) -> OwnSettings:
         return self
 
 
 async def crawl(spec: dict[str, Any]) -> bool:
-    """Crawl, and return whether that went well."""
+    """Crawl, and return whether the crawl ended with a reason."""
     settings = OwnSettings(settings_of(spec))
     install_scrapy_root_handler(settings)
     crawler = Crawler(spider_of(spec), settings)

@@ -1,4 +1,4 @@
-"""Make places where a store can't be written or read, and start Python there with the code of a test."""
+"""Fixtures that give the Python that a test starts a full disk, a read-only disk, or a user without rights of root."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _COMMON = "setpriv --inh-caps=-all --bounding-set=-all"  # root then has the per
 
 
 class Disk(NamedTuple):
-    """A file system of its own, seen only by the processes that run on it."""
+    """A small file system that only the processes of `small_disk` see."""
 
     path: Path
     kept: Path
-    """A copy of its content, once the process has ended."""
+    """A folder with a copy of its content, made when the process has ended."""
 
 
 def start_python_by(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace `sys.executable` by a shell script, which may run the real one; skip where this is not allowed."""
+    """Replace `sys.executable` by a shell script. Skip the test if this machine does not allow what the script does."""
     python = folder / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
@@ -44,7 +44,7 @@ def _in_namespace(script: str, **names: object) -> str:
 
 @pytest.fixture
 def common_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make Python obey the permissions of files, also where root runs the tests."""
+    """Make Python obey the permissions of files, even if root runs the tests."""
     if os.geteuid() == 0:
         script = f'exec {_COMMON} {shlex.quote(sys.executable)} "$@"'
         start_python_by(script, tmp_path_factory.mktemp("user"), monkeypatch)
@@ -52,7 +52,7 @@ def common_user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def read_only_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Mount a folder read-only for the Python that tests start; the test itself can write there."""
+    """Return a folder that is read-only for the Python that the test starts, though the test itself can write to it."""
     disk = tmp_path / "disk"
     disk.mkdir()
     start_python_by(_in_namespace(_READ_ONLY, disk=shlex.quote(str(disk))), tmp_path, monkeypatch)
@@ -61,7 +61,7 @@ def read_only_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 @pytest.fixture
 def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """Start Python with a disk of 1 MB."""
+    """Return a disk of 1 MB, on which the Python that the test starts runs."""
     disk = Disk(tmp_path / "disk", tmp_path / "kept")
     for folder in disk:
         folder.mkdir()
@@ -72,7 +72,7 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 def fill_up(disk: Path) -> Path:
-    """Take all the room that is left on a disk; return the file that does."""
+    """Fill a disk with one file, and return its path."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (4096, 1):

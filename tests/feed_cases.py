@@ -1,4 +1,4 @@
-"""Feeds with odd or broken content, as bytes, with the rows or messages that they give."""
+"""Feeds with odd or broken content, each with the rows or the messages that it must give."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ READ: dict[str, tuple[str, bytes, Rows]] = {
 
 
 def _add_table(name: str, head: str, row: str, *cells: str) -> None:
-    """Add a table: the first cells are the names of its columns, the others are its one row."""
+    """Add a table with one row. `cells`: the names of its columns, then the values of its row."""
     names, said = cells[: len(cells) // 2], cells[len(cells) // 2 :]
     READ[f"{name}, {head!r}"] = (name, f"{head}\n{row}\n".encode(), [dict(zip(names, said, strict=True))])
 

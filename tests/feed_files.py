@@ -31,14 +31,14 @@ ENDINGS = (*TEXTS, "parquet", "warc", *(f"{ending}.gz" for ending in (*TEXTS, "w
 
 
 def kind_of(path: Path) -> str:
-    """Return the ending that names the kind; skip the test where its reader is not installed."""
+    """Return the ending of a file's name, without .gz. Skip the test if the package that reads it is not installed."""
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     pytest.importorskip({"parquet": "pyarrow", "warc": "warcio", "wet": "warcio"}.get(ending, "json"))
     return ending
 
 
 def write_feed(path: Path, rows: Sequence[dict[str, Any]] = ROWS) -> Path:
-    """Write rows of text as the kind of feed in the name; in a WARC, title and text make a page."""
+    """Write rows to a feed of the kind that its name tells. In a WARC, the title and text of a row become a page."""
     kind = kind_of(path)
     if kind == "warc":
         return write_records(path, *(record("response", row["url"], answer(page(row).encode())) for row in rows))
@@ -95,7 +95,7 @@ def page(row: dict[str, Any]) -> str:
 
 
 def record(kind: str, url: str, content: bytes, mime: str = "application/http; msgtype=response") -> bytes:
-    """Return a record of a WARC; the content of a response is all that the server sent."""
+    """Return a WARC record. If it is a response, `content` has the head of the response too, see `answer`."""
     head = {
         "WARC-Type": kind,
         "WARC-Record-ID": f"<urn:uuid:{uuid5(NAMESPACE_URL, kind + url)}>",
@@ -108,7 +108,7 @@ def record(kind: str, url: str, content: bytes, mime: str = "application/http; m
 
 
 def answer(content: bytes, mime: str = "text/html; charset=utf-8", status: str = "200 OK", **more: str) -> bytes:
-    """Return what a server sends."""
+    """Return an HTTP response with its head, as a server sends it."""
     headers = {**({"Content-Type": mime} if mime else {}), **{k.replace("_", "-"): v for k, v in more.items()}}
     return "\r\n".join([f"HTTP/1.1 {status}", *map(": ".join, headers.items()), "", ""]).encode() + content
 
@@ -125,14 +125,14 @@ def feeds_of(*paths: Path) -> Feeds:
 
 
 def read(path: Path, data: bytes) -> list[dict[str, Any]]:
-    """Return the rows of a file with these bytes, all of which can be read."""
+    """Write bytes to a file, and return its rows. Fail if one can't be read."""
     kind_of(path)
     path.write_bytes(data)
     return [row.data for row in feeds_of(path).rows()]
 
 
 def read_all(path: Path, data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the rows, and what is said of all that can't be read, without the path."""
+    """Write bytes to a file. Return its rows, and the messages on what can't be read, without the path."""
     kind_of(path)
     path.write_bytes(data)
     bad: list[str] = []
@@ -146,7 +146,7 @@ def read_all(path: Path, data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def copy(output: Path, *paths: Path, only: Sequence[int] = ()) -> None:
-    """Write the rows of feeds, or some of them, as one feed."""
+    """Write the rows of feeds to one feed; with `only`, the rows with these numbers."""
     feeds = feeds_of(*paths)
     with writing_rows(str(output), feeds) as write:
         for row in feeds.rows():
@@ -161,7 +161,7 @@ def copied(output: Path, *paths: Path) -> bytes:
 
 @contextmanager
 def in_memory(size: int) -> Iterator[None]:
-    """Fail where Python holds more bytes than these at once; the memory of Arrow is not traced."""
+    """Fail if Python's objects take `size` bytes or more at any time in the block. Memory of Arrow does not count."""
     tracemalloc.start()
     try:
         yield

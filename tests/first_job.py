@@ -1,6 +1,6 @@
 """Do the README's first job in a new folder, as a stranger would: `python tests/first_job.py`.
 
-Only the package is needed. Its `scrapy` is that of the Python that runs this. Each port is replaced by a free one.
+This needs only the package, not pytest. `scrapy` is that of the Python that runs this file. Ports become free ones.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from transcript import BLOCK, Reader
 
 ROOT = Path(__file__).parents[1]
 SHOWN = re.compile(r"^    \[[\w.]+\] (.*)$", re.MULTILINE)
-# One skippable page in a hundred is fetched all the same by default: right, but not what the page shows.
+# By default, one page in a hundred that could be skipped is fetched as a recheck. The README shows a crawl without one.
 CRAWL = "```console\n$ scrapy runspider news.py -O news.jsonl -s NEARDUP_RECHECK=0\n```\n"
 SERVE = '```console title="another terminal"\n$ python sites.py\n```\n'
 
 
 def shown() -> list[str]:
-    """Return the lines of logs that the README shows."""
+    """Return the lines of the crawls' logs that the README shows."""
     return SHOWN.findall((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 def do(folder: Path, late: int | None = None) -> tuple[str, int]:
-    """Return the logs of two crawls and the number of rows of the first; the site of the port `late` is slow."""
+    """Crawl twice. Return both logs, and the number of rows of the first crawl. The site at the port `late` is slow."""
     news, sites = code("README.md", "class NewsSpider"), code("docs/tutorial.md", "class Paper")
     if late:
         wait = f"        if self.server.server_port == {late}:\n            __import__('time').sleep(0.1)\n"
@@ -39,7 +39,7 @@ def do(folder: Path, late: int | None = None) -> tuple[str, int]:
 
 
 def code(page: str, part: str) -> str:
-    """Return the first block of code of a page that has some part."""
+    """Return the first code block of a page that contains `part`."""
     return next(body for _, _, body in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")) if part in body)
 
 

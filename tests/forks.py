@@ -1,7 +1,7 @@
 """Run crawls, `scrapy neardup` and code in processes that are forked from one that has imported everything.
 
-An import of Scrapy takes a second, and the tests need some thousand processes. `python forks.py` reads a request a line
-from stdin, as JSON, and writes its answer as a line to stdout, until stdin ends. Linux only.
+To import Scrapy takes a second, and the tests need some thousand processes. `python forks.py` is the process that
+forks. It reads requests from stdin, a line of JSON each, and answers each in a line on stdout. Linux only.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MODULES += ("multiprocessing.synchronize", "scrapy.squeues", "scrapy.statscollec
 
 
 class Forks:
-    """The process that forks, there from the first time on until this process ends."""
+    """Talks to the process that forks, which starts with the first request, and ends with this process."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -44,13 +44,13 @@ class Forks:
     def start(
         self, folder: Path, arguments: Sequence[str], env: dict[str, str], *, stdout: str = "", stderr: str = ""
     ) -> Fork:
-        """Run `neardup VERB …`, `crawl SPEC` or `code CODE …`; stdout and stderr are kept, or go to devices."""
+        """Fork, and run `neardup VERB …`, `crawl SPEC` or `code CODE …`. `stdout`, `stderr`: devices; "" for a file."""
         files = [None if device else new_file() for device in (stdout, stderr)]
         streams = [str(file or device) for file, device in zip(files, (stdout, stderr), strict=True)]
         return Fork(self, self.ask("start", str(folder), list(arguments), env, *streams), files)
 
     def talk(self, folder: Path, arguments: Sequence[str], env: dict[str, str]) -> Talk:
-        """Run one, or `crawls`, with stdin and stdout as pipes."""
+        """Fork, and run what `start` can run, or `crawls`. Its stdin and stdout are pipes."""
         errors = new_file()
         with tempfile.TemporaryDirectory() as pipes:
             told, said = (os.path.join(pipes, name) for name in ("stdin", "stdout"))
@@ -72,7 +72,7 @@ class Forks:
 
 
 class Fork:
-    """A forked process, with as much of `subprocess.Popen` as tests need."""
+    """A forked process. It has the methods of `subprocess.Popen` that the tests need."""
 
     def __init__(self, forks: Forks, pid: int, files: Sequence[Path | None]) -> None:
         self.pid = pid
@@ -87,7 +87,7 @@ class Fork:
 
     def wait(self, timeout: float = 120) -> int:
         if self.returncode is None:
-            ending = os.pidfd_open(self.pid)  # it can't be another's, since only `poll` reaps
+            ending = os.pidfd_open(self.pid)  # no other process has this number, since only `poll` reaps
             try:
                 select.select([ending], [], [], timeout)
             finally:
@@ -97,7 +97,7 @@ class Fork:
         return code
 
     def communicate(self, timeout: float = 120) -> tuple[str, str]:
-        """Return what was kept of stdout and stderr once it has ended; only once."""
+        """Wait until the process ends. Return its stdout and stderr, and delete their files: call this only once."""
         self.wait(timeout)
         texts = [file.read_text(encoding="utf-8") if file else "" for file in self._files]
         for file in filter(None, self._files):
@@ -113,14 +113,14 @@ class Fork:
 
 
 class Talk(Fork):
-    """A forked process that reads lines and writes lines."""
+    """A forked process with pipes: write lines to its `stdin`, and read lines from its `stdout`."""
 
     def __init__(self, forks: Forks, pid: int, errors: Path, stdin: TextIO, stdout: TextIO) -> None:
         super().__init__(forks, pid, [errors])
         self.stdin, self.stdout, self._errors = stdin, stdout, errors
 
     def errors(self) -> str:
-        """Return what has come on stderr so far."""
+        """Return what the process has written to stderr so far."""
         return self._errors.read_text(encoding="utf-8")
 
     def communicate(self, timeout: float = 120) -> tuple[str, str]:
@@ -134,14 +134,14 @@ class Talk(Fork):
 
 
 class Crawls:
-    """A process that crawls whenever it is asked to: to crawl in a process of its own takes three times as long."""
+    """Runs crawls one after another in one process, which takes a third of the time of a process for each."""
 
     def __init__(self) -> None:
         self._process: Talk | None = None
         self._read = 0
 
     def run(self, spec: Path, timeout: float = 120) -> tuple[int, str]:
-        """Crawl, and return the exit code and what came on stderr."""
+        """Run the crawl of a file, and return its exit code and what it wrote to stderr."""
         if self._process is None:
             self._process, self._read = FORKS.talk(HERE, ["crawls"], dict(os.environ)), 0
             atexit.register(self._process.communicate)  # which ends it
@@ -154,7 +154,7 @@ class Crawls:
         return self._lost()
 
     def _lost(self) -> tuple[int, str]:
-        """End a process that does not answer, or has ended; the next crawl has a new one."""
+        """Kill the process, since it does not answer or has ended. The next crawl starts a new one."""
         assert self._process
         process, self._process = self._process, None
         atexit.unregister(process.communicate)
@@ -179,7 +179,7 @@ def main() -> None:
     load_tables()
     sys.path.insert(0, "")  # as `python -m scrapy` has it
     gc.collect()
-    gc.freeze()  # or each garbage collection in a fork looks at all modules, and copies them
+    gc.freeze()  # otherwise, each garbage collection in a fork visits all modules, and so copies their memory
     answers = {"start": start, "poll": poll}
     for line in sys.stdin:
         what, *rest = json.loads(line)
@@ -187,7 +187,7 @@ def main() -> None:
 
 
 def import_all() -> None:
-    """Import what forks need but no reactor, which is chosen later; what is deprecated is an error here too."""
+    """Import all that forks need, but no reactor, since each fork chooses its own. Scrapy's deprecations are errors."""
     from scrapy.exceptions import ScrapyDeprecationWarning
 
     warnings.simplefilter("error", ScrapyDeprecationWarning)
@@ -204,7 +204,7 @@ def import_all() -> None:
 
 
 def load_tables() -> None:
-    """Load the words and tables that documents are compared by, which take half the time of a small crawl."""
+    """Load lexicons, dictionaries and other tables once, since that takes half the time of a small crawl."""
     from scrapy.http import HtmlResponse
 
     from scrapy_neardup import Deduplicator, Document
@@ -236,7 +236,7 @@ def import_defaults() -> None:
 
 
 def import_commands() -> None:
-    """Import the other commands of Scrapy, and read the entry points, which takes as long as a small command."""
+    """Import Scrapy's own commands, and read the entry points once, since that takes as long as a small command."""
     import scrapy.cmdline
     import scrapy.commands
 
@@ -268,7 +268,7 @@ def start(folder: str, arguments: list[str], env: dict[str, str], out: str, err:
 
 
 def stream(number: int) -> TextIO:
-    """Open stdout or stderr as a fresh interpreter does: the inherited object has stale settings."""
+    """Open stdout or stderr as a new interpreter does. The inherited object still has the settings of the parent."""
     errors = "strict" if number == 1 else "backslashreplace"
     by_line = number == 2 or os.isatty(number)
     return open(number, "w", encoding="utf-8", errors=errors, buffering=1 if by_line else -1, closefd=False)
@@ -280,7 +280,7 @@ def poll(child: int) -> int | None:
 
 
 def outcome(arguments: Sequence[str]) -> int:
-    """Run it, and end it as an interpreter does; return its exit code."""
+    """Run what the arguments name, end it as an interpreter does, and return its exit code."""
     code: object = 0
     try:
         run(arguments)

@@ -1,4 +1,4 @@
-"""Slow detectors and extractors. The processes that are asked import this file, and so it imports little."""
+"""Heavy detectors and extractors. Worker processes import this file, so it imports little."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scrapy_neardup.row_index import Equal
 
 
 class Heavy:
-    """Says in which process it was asked; some texts are the end of that process, or of an attempt."""
+    """A detector whose fingerprint is the id of its process. Texts that begin with fail, die or once make it fail."""
 
     name = "heavy"
     scheme = "1"
@@ -33,14 +33,14 @@ class Heavy:
 
 
 class OddError(Exception):
-    """Can't be sent from one process to another."""
+    """An error that can't be sent from one process to another, since its arguments are not those of Exception."""
 
     def __init__(self, one: str, other: str) -> None:
         super().__init__(f"{one} {other}")
 
 
 class Hindered(Heavy):
-    """Is the end of each process that it is sent to, as long as a file is there."""
+    """A detector that ends each process to which it is sent, as long as `file` exists."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -52,14 +52,14 @@ class Hindered(Heavy):
 
 
 def once(file: Path) -> None:
-    """End the process that comes here first."""
+    """End the first process that calls this, which then creates `file`. Do nothing in later ones."""
     if not file.exists():
         file.touch()
         os._exit(1)
 
 
 class NotHere(Exact):
-    """A detector that raises an error in the process that crawls."""
+    """A detector that raises an error if it is called in the process that crawls, not in a worker."""
 
     name = "not_here"
     heavy = True
@@ -79,7 +79,7 @@ def wait_until_told() -> None:
 
 
 class WhenTold(Exact):
-    """A detector that takes until `Patient` creates its file."""
+    """A detector that waits until the spider `Patient` creates its file."""
 
     heavy = True
 
@@ -103,7 +103,7 @@ failing.heavy = True  # type: ignore[attr-defined]
 
 
 def read_when_told(html: str) -> str:
-    """Return the start of a page as its text, once `Patient` has created its file."""
+    """Return the start of a page as its text, after the spider `Patient` has created its file."""
     wait_until_told()
     return html[:500]
 

@@ -14,12 +14,12 @@ ROOMS = (
     *("stats", "row_index", "papers", "detectors", "processes", "feeds", "hosts", "store", "matching", "mirrors"),
     *("deduplicator", "quality", "report", "crawl", "commands", "spark", "contrib"),
 )
-"""Rooms and modules of the root, from the ground up: each imports only from those before it."""
+"""The rooms (subpackages and modules in the root) in order: each imports only from those before it."""
 
 
 @cache
 def modules() -> dict[str, ast.Module]:
-    """Return the syntax tree of each module, by its name without that of the package; "" for the package itself."""
+    """Return the syntax tree of each module by its name within the package, such as `store.runs`; "" for __init__."""
     return {_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
@@ -35,13 +35,13 @@ def room(module: str) -> str:
 
 @cache
 def imports(module: str, *, late: bool = False) -> set[str]:
-    """Return the modules that a module imports when it is run; `late`: also in functions, and for types only."""
+    """Return the modules of the package that a module imports; with `late`, also in functions and for types only."""
     return {target for node in _statements(modules()[module], late) for target in _targets(module, node)} - {module}
 
 
 @cache
 def outside(module: str, *, late: bool = True) -> set[str]:
-    """Return the packages of others that a module imports; `late`: also in functions, and for types only."""
+    """Return the other packages that a module imports; with `late`, also in functions and for types only."""
     found = list(_statements(modules()[module], late))
     names = [alias.name for node in found if isinstance(node, ast.Import) for alias in node.names]
     names += [str(node.module) for node in found if isinstance(node, ast.ImportFrom) and not node.level]
@@ -90,7 +90,7 @@ def chain() -> list[str]:
 
 
 def main() -> None:
-    """Print a line for each file, and the sums."""
+    """Print a line for each file of the package, and the totals."""
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _files()}
     for path, count in lines.items():
         first = (ast.get_docstring(modules()[_name(path)]) or "").partition("\n")[0] if path.suffix == ".py" else ""

@@ -12,7 +12,7 @@ from pydantic import create_model
 
 
 def kinds(*fields: str) -> dict[str, Callable[..., Any]]:
-    """Return a type for each kind of item, by its name; a field that is not given is an empty string."""
+    """Return an item class with these fields for each kind of item. The default of all fields is an empty string."""
     pydantic: Any = dict.fromkeys(fields, (Any, ""))
     return {
         "dict": dict,
