@@ -33,7 +33,7 @@ class Heavy:
 
 
 class OddError(Exception):
-    """An error that can't be sent from one process to another, since its arguments are not those of Exception."""
+    """An error that can't be sent from one process to another, since unpickling gives it only one argument."""
 
     def __init__(self, one: str, other: str) -> None:
         super().__init__(f"{one} {other}")

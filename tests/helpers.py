@@ -1,4 +1,4 @@
-"""What several unit tests share: generated texts, documents, signatures, and separate processes."""
+"""Helpers of the unit tests: generated texts, documents and signatures, and code in other processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORDS = [a + b + c for a in _SYLLABLES[::3] for b in _SYLLABLES[::5] for c in _
 
 
 def words(count: int, seed: int) -> list[str]:
-    """Return so many random words. Texts of two seeds have hardly any shingle in common."""
+    """Return `count` random words. Texts of two seeds have hardly any shingle in common."""
     return random.Random(seed).choices(_WORDS, k=count)
 
 
@@ -40,7 +40,7 @@ def text(seed: int, count: int = 200) -> str:
 
 
 def edited(original: str, *places: int) -> str:
-    """Return a text in which each word at these places is replaced by a word that generated texts lack."""
+    """Return a text with each word at `places` replaced by a word that no generated text has."""
     parts = original.split()
     for place in places:
         parts[place] = f"changed{place}"
@@ -48,12 +48,12 @@ def edited(original: str, *places: int) -> str:
 
 
 def hashes(count: int, seed: int) -> np.ndarray:
-    """Return so many distinct random 64-bit hashes, ascending."""
+    """Return `count` distinct random 64-bit hashes, ascending."""
     return np.unique(np.random.default_rng(seed).integers(1, 2**64, size=count, dtype=np.uint64))
 
 
 def sketch(tokens: int = 100, shingles: Iterable[int] | np.ndarray = (), figures: Iterable[int] = ()) -> Sketch:
-    """Return a sketch of hashes of shingles, and of figures given as the upper 16 bits of their hashes."""
+    """Return a sketch. `shingles`: hashes. `figures`: the upper 16 bits of the hashes of figures."""
     upper = sorted(figure << 48 for figure in figures)
     return make_sketch(tokens, np.array(shingles, dtype=np.uint64), np.array(upper, dtype=np.uint64))
 
@@ -65,12 +65,12 @@ def sketch_of(text: str) -> Sketch:
 
 
 def detectors() -> list[Detector]:
-    """Return two detectors without a lexicon, one with each kind of index."""
+    """Return two detectors: one that finds equal fingerprints, and one that finds near ones."""
     return [Exact(), SimHash(3)]
 
 
 def signature(name: str, exact: int = 1, simhash: int = 0, url: str | None = None, **others: Any) -> Signature:
-    """Return a signature that either fingerprint finds. `name` is the end of its URL."""
+    """Return a signature with one fingerprint for each of `detectors()`. `name` is the end of its URL."""
     return built(url or f"http://site.example/{name}", {"exact": (exact,), "simhash": (simhash,)}, sketch(), **others)
 
 
@@ -90,7 +90,7 @@ def built(
 
 
 def asking(fingerprints: Mapping[str, Sequence[int]]) -> Signature:
-    """Return a signature that no store holds, to find those with the same fingerprints."""
+    """Return a signature to look up others with the same fingerprints. No store holds it."""
     return built(None, fingerprints, sketch())
 
 
@@ -114,13 +114,13 @@ def claimed(dedup: Deduplicator, *documents: Document) -> list[str]:
 
 
 def settle(store: Store) -> None:
-    """Refresh a store until it sees the writes of all processes."""
+    """Refresh a store until it has read the writes of all other processes."""
     while store.refresh():
         pass
 
 
 def until(true: Callable[[], object], seconds: float = 30) -> None:
-    """Wait until `true()` is true. Fail if that takes longer than so many seconds."""
+    """Wait until `true()` is true. Fail after so many seconds."""
     deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -133,7 +133,7 @@ def names(signatures: Iterable[Signature]) -> list[str]:
 
 
 def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in another process, which can import these helpers: a fork or, for another environment, a new one."""
+    """Run code in another process, where it can import these helpers: a fork or, with `environment`, a new Python."""
     if environment or sys.executable != PYTHON:  # a test has replaced the interpreter
         return run([sys.executable, "-c", code, *arguments], PYTHONPATH=str(HERE), **environment)
     fork = FORKS.start(HERE, ["code", code, *arguments], dict(os.environ))
@@ -141,13 +141,13 @@ def python(code: str, *arguments: str, **environment: str) -> subprocess.Complet
 
 
 def talk(code: str, *arguments: str) -> Talk:
-    """Start code in another process, and return a way to talk with it."""
+    """Start code in another process, and return the process, which has pipes for stdin and stdout."""
     return FORKS.talk(HERE, ["code", code, *arguments], dict(os.environ))
 
 
 @contextmanager
 def talking(code: str, *arguments: str) -> Iterator[Talk]:
-    """Talk with code in another process, and kill that at the end of the `with` block."""
+    """Start code as `talk` does, yield the process, and kill it at the end of the `with` block."""
     process = talk(code, *arguments)
     try:
         yield process
@@ -171,7 +171,7 @@ def run(
 
 
 class Entry:
-    """An entry that is equal to all others, since indexes must compare by identity."""
+    """An entry of an index. All entries are equal, to show that indexes compare them by identity."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -12,7 +12,7 @@ from pydantic import create_model
 
 
 def kinds(*fields: str) -> dict[str, Callable[..., Any]]:
-    """Return an item class with these fields for each kind of item. The default of all fields is an empty string."""
+    """Return a class with these fields for each kind of item. Fields that are not given are "", except in a dict."""
     pydantic: Any = dict.fromkeys(fields, (Any, ""))
     return {
         "dict": dict,

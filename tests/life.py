@@ -1,4 +1,4 @@
-"""Crawl a site that changes from day to day, and check after each day what the feeds promise."""
+"""Crawl a site that changes from day to day, and check the feeds after each day against the plugin's promises."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def articles() -> dict[str, int]:
 
 
 class Life:
-    """Crawls in one mode, day after day, and insists on its promise.
+    """Crawls day after day with one value of NEARDUP_REVISIT, and checks what this value promises.
 
     `keep`: the feed of each day has every content that the site has that day, once. `drop`: all feeds together have
-    every content, none of them again but under a URL that gave another one last, and under each of those.
+    every content. A content comes again only with a URL for which the feeds last had another content; then it must.
     """
 
     def __init__(self, crawl: Callable[..., Any], revisit: str) -> None:
@@ -26,7 +26,7 @@ class Life:
         self.known: set[int] = set()
         """The articles in all feeds so far."""
         self.said: dict[str, int] = {}
-        """What the feeds last said of each URL."""
+        """The last article of each URL in the feeds."""
 
     def day(
         self,
@@ -38,7 +38,7 @@ class Life:
         spider: str = "SiteSpider",
         **args: Any,
     ) -> Any:
-        """Crawl from these URLs. `there`: the articles that the site has; `gives`: what some URLs give now."""
+        """Crawl from `urls`, and check the feed. `there`: the articles of the site. `gives`: those of some URLs."""
         settings = {"NEARDUP_REVISIT": self.revisit, **(settings or {})}
         result = self.crawl(spider, settings, urls=list(urls), start=True, **args)
         self.check(result.items, set(there), gives or {})
@@ -46,7 +46,7 @@ class Life:
         return result
 
     def check(self, items: Iterable[Mapping[str, Any]], there: set[int], gives: Mapping[str, int]) -> None:
-        """Insist on what the mode promises of the feed of a day."""
+        """Check the feed of a day against the promise. The arguments are those of `day`."""
         given = [(item.get("url", ""), number_of(item)) for item in items]
         numbers = [number for _, number in given]
         if self.revisit == "keep":
@@ -60,12 +60,12 @@ class Life:
 
 
 def number_of(item: Mapping[str, Any]) -> int:
-    """Return which article an item has."""
+    """Return the number of the article that an item has."""
     return articles()[item["text"]]
 
 
 def publish(site: Site, pages: Mapping[str, int], *links: str) -> str:
-    """Have a site give these articles by path, and nothing else but a list of them and of more; return its URL."""
+    """Make a site of articles, given by path, and a list that links to these and to `links`. Return the list's URL."""
     made = {path: Page(html(article(number), _template(site))) for path, number in pages.items()}
     site.pages = {"/": Page(html("", links=(*pages, *links))), **made}
     return f"{site.url}/"

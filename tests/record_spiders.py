@@ -1,4 +1,4 @@
-"""Spiders of items as records; `spiders.py` imports them for the process that crawls."""
+"""Spiders whose items are records of several fields. `spiders.py` imports them, so that crawls find them there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itemloaders import ItemLoader
 
 
 def loaded(**values: Any) -> dict[str, list[Any]]:
-    """Return an item as an item loader makes it: each value in a list."""
+    """Return an item that an item loader made: each value is in a list."""
     loader = ItemLoader(item={})
     for name, value in values.items():
         loader.add_value(name, value)
@@ -22,9 +22,10 @@ EVENTS = {**kinds("title", "date", "location", "description"), "loader": loaded}
 
 
 class EventSpider(scrapy.Spider):
-    """Requests URLs one after another, and yields the rows that each lists as JSON as items of a kind.
+    """Requests URLs one after another. Each page is a JSON list of rows; each row becomes an item.
 
-    `spec`: `urls`, and optionally `kind`, `method`, `own`, the field for the URL of the page, and `rows` of no page.
+    `spec`: `urls`, and optionally the `kind` of items, the HTTP `method`, `own` (the field that gets the URL of the
+    page), and `rows` that `start` yields.
     """
 
     name = "events"
@@ -48,6 +49,6 @@ class EventSpider(scrapy.Spider):
 
 
 class OtherEventSpider(EventSpider):
-    """The same under another name."""
+    """Does the same as EventSpider under another name."""
 
     name = "other_events"

@@ -1,4 +1,4 @@
-"""Damage the keys on a server, and find out what became of the store."""
+"""Damage the keys of a store on a server, and check that the store then works or says what is wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Contents = dict[bytes, bytes]
 
 
 def fill(address: str, namespace: str = "", *, count: int = 40) -> None:
-    """Make a store of which a run was forgotten in part, with mirrors."""
+    """Fill a store in two runs: originals, copies on mirrors, and a few documents that were withdrawn again."""
     for run in range(2):
         detectors = ["exact", {"name": "simhash", "distance": 6}]
         with Deduplicator.open(address, namespace=namespace, detectors=detectors) as dedup:
@@ -33,12 +33,12 @@ def fill(address: str, namespace: str = "", *, count: int = 40) -> None:
 
 
 def contents(client: redis.Redis) -> Contents:
-    """Return all keys, with what is in them."""
+    """Return a dump of each key, for `restore`."""
     return {name: client.dump(name) for name in sorted(client.keys("*"))}
 
 
 def values(client: redis.Redis) -> dict[bytes, Any]:
-    """Return what is in all keys, for comparing it: a server may dump a hash that did not change in another order."""
+    """Return the values of all keys, to compare them. Dumps of one hash may differ, since their order may change."""
     names = client.keys("*")
     return {name: client.hgetall(name) if client.type(name) == b"hash" else client.dump(name) for name in names}
 
@@ -53,7 +53,7 @@ def restore(client: redis.Redis, kept: Contents) -> None:
 
 
 def drop(client: redis.Redis, rng: random.Random) -> None:
-    """Drop a key, as a full server with an eviction policy does."""
+    """Delete a key, as a full server with an eviction policy does."""
     client.delete(_key(client, rng))
 
 
@@ -72,14 +72,14 @@ def cut(client: redis.Redis, rng: random.Random) -> None:
 
 
 def other(client: redis.Redis, rng: random.Random) -> None:
-    """Put a value of another type in place of a key's."""
+    """Give a key a value of another type."""
     name = _key(client, rng)
     client.delete(name)
     rng.choice([lambda: client.set(name, "x"), lambda: client.rpush(name, "x"), lambda: client.hset(name, "x", "y")])()
 
 
 def exchange(client: redis.Redis, rng: random.Random) -> None:
-    """Put a key in place of another."""
+    """Give a key the value of another key."""
     one, two = rng.sample(_names(client), 2)
     client.copy(one, two, replace=True)
 
@@ -90,7 +90,7 @@ DAMAGES: dict[str, Callable[[redis.Redis, random.Random], None]] = {
 
 
 def kind_of(name: bytes) -> bytes:
-    """Return what a key is: what follows the name of the namespace, without a number."""
+    """Return the kind of a key: the part of its name after the namespace, without a number."""
     rest = name.partition(b"}")[2]
     return rest.partition(b".")[0] if rest.startswith(b":") else rest[:1]
 
@@ -102,12 +102,12 @@ def _key(client: redis.Redis, rng: random.Random, types: Sequence[bytes] = ()) -
 
 
 def _names(client: redis.Redis) -> list[bytes]:
-    """Return all keys but the news, which nobody needs who was not there."""
+    """Return all keys except streams of news, which only processes need that were there when the news came."""
     return [name for name in sorted(client.keys("*")) if client.type(name) != b"stream"]
 
 
 def _value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable[[bytes], Any]]:
-    """Return a value that is not empty, of a hash or a list one of many, and what puts another one in its place."""
+    """Return a non-empty value, which may be one of a hash or a list, and a function that replaces this value."""
     while not (drawn := _any_value(client, rng))[0]:
         pass
     return drawn
@@ -128,7 +128,7 @@ def _any_value(client: redis.Redis, rng: random.Random) -> tuple[bytes, Callable
 
 
 def asked(store: Store) -> list[str]:
-    """Return all that a store tells."""
+    """Return the answers of all methods of a store that read it."""
     found = [[s.url for _, s in store.find(s)] for s in store.signatures()]
     links = [(k.url, k.signature and k.signature.url, k.is_copy, k.evidence) for k in store.urls.all()]
     documents = [(s.url, s.record, s.copy_count, s.id, [k.url for k in store.visits(s)]) for s in store.signatures()]
@@ -143,7 +143,7 @@ def told(address: str) -> list[str]:
 
 
 def claim(address: str) -> None:
-    """Go on with a store."""
+    """Open a store, and commit and withdraw new documents."""
     with Deduplicator.open(address, detectors=["exact", "simhash"]) as dedup:
         for number in (7, 45, 1000):
             dedup.claim(Document(url=f"http://new.example/{number}", text=text(number))).commit()
@@ -152,7 +152,7 @@ def claim(address: str) -> None:
 
 
 def judge(address: str) -> str:
-    """Go on with a damaged store: nothing but StoreError, of one line, may come of it."""
+    """Read a damaged store and write to it. Return the messages of StoreErrors, of one line each. Fail at others."""
     said = []
     for step in (told, claim):
         try:

@@ -1,4 +1,4 @@
-"""Write documents to a store on a server that fails, and find out which of them the store has afterwards."""
+"""Write documents to a store on a server that fails, and list those that the store holds afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def document(number: int, site: str = "a") -> Document:
 
 
 def keep(dedup: Deduplicator, *numbers: int, site: str = "a") -> list[str]:
-    """Claim and commit documents; return the verdicts."""
+    """Claim and commit documents, and flush the store. Return the statuses of the verdicts."""
     return keep_all(dedup, [document(number, site) for number in numbers])
 
 
@@ -33,17 +33,17 @@ def keep_all(dedup: Deduplicator, documents: Iterable[Document]) -> list[str]:
 
 
 def let_lapse(server: Server, store: Store) -> None:
-    """Have the lease of a run be out."""
+    """End the lease of a run, as if its time were over."""
     server.tell("DEL", f"{ROOT}:lease.".encode() + code(store.run))
 
 
 def pending(server: Server) -> int:
-    """Return how many documents are held and not committed."""
+    """Return the number of pending documents: held, but not committed."""
     return sum(server.tell("HLEN", lease) - 1 for lease in server.tell("KEYS", f"{ROOT}:lease.*"))
 
 
 def held(server: Server) -> list[str]:
-    """Return the URLs of the documents that are held, as one sees who opens the store anew."""
+    """Return the URLs of the documents that a newly opened store holds."""
     with closing(open_store(server.address, (), run=None)) as store:
         return sorted(each.url or "" for each in store.signatures())
 
@@ -53,7 +53,7 @@ def urls(*numbers: int, site: str = "a") -> list[str]:
 
 
 def reached(dedup: Deduplicator) -> None:
-    """Wait until the server is reached again, and have what was written sent."""
+    """Wait until the server answers again, and all that was written is sent to it."""
     for _ in range(2000):
         try:
             dedup.flush()
@@ -64,11 +64,11 @@ def reached(dedup: Deduplicator) -> None:
 
 
 class Killed(BaseException):
-    """Nothing is told to the server any more."""
+    """Raised in place of each further message to the server."""
 
 
 def killed_after(count: int) -> Callable[..., list[Any]]:
-    """Return what exchanges operations with the server so often, and no more."""
+    """Return a method that exchanges messages with the server `count` times, and then raises Killed."""
     exchange, left = Namespace._exchanged, iter(range(count))
 
     def exchanged(namespace: Namespace, *given: Any) -> list[Any]:

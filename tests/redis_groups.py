@@ -1,4 +1,4 @@
-"""Servers that work together, and programs in front of a server: sentinels, a cluster, TLS."""
+"""Start servers that work together (sentinels, a cluster), and a program that speaks TLS in front of a server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def asked(port: int, *command: Any) -> Any:
 
 
 class Group(ExitStack):
-    """Servers that are stopped when the block is left, or when one of them does not start."""
+    """Servers that are stopped at the end of the `with` block, also if one of them does not start."""
 
     def started(self, *options: str) -> Server:
         server = Server(*options)
@@ -39,10 +39,10 @@ class Group(ExitStack):
 
 
 class Sentinels:
-    """A master, its replica, and a sentinel that looks after them."""
+    """A master, its replica, and a sentinel that watches both."""
 
     def __init__(self, group: Group) -> None:
-        self.master = group.started("--repl-diskless-sync-delay", "0")  # or its replica waits for seconds
+        self.master = group.started("--repl-diskless-sync-delay", "0")  # otherwise, the replica waits for seconds
         self.replica = group.started("--replicaof", f"127.0.0.1 {self.master.port}", "--repl-diskless-sync-delay", "0")
         until(lambda: asked(self.replica.port, "INFO", "replication").get("master_link_status") == "up")
         self.port = free_port()
@@ -65,7 +65,7 @@ class Sentinels:
         return False
 
     def fail_over(self) -> None:
-        """Kill the master, and wait until the sentinel names the other one."""
+        """Kill the master, and wait until the sentinel names the replica as the new master."""
         asked(self.master.port, "WAIT", 1, 5000)
         self.master.process.kill()
         until(lambda: int(asked(self.port, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "pages")[1]) == self.replica.port)
@@ -97,11 +97,11 @@ class Cluster:
         return "cluster_state:ok" in said and "cluster_known_nodes:3" in said
 
     def owner(self, key: str) -> int:
-        """Return which node has a key."""
+        """Return the number of the node that has a key."""
         return key_slot(key.encode()) * 3 // SLOTS
 
     def move(self, key: str, meanwhile: Callable[[], None]) -> int:
-        """Move the slot of a key to the next node; call `meanwhile` halfway. Return the node."""
+        """Move the slot of a key to the next node, and call `meanwhile` halfway. Return the number of that node."""
         slot, source = key_slot(key.encode()), self.owner(key)
         target = (source + 1) % 3
         ids = [asked(port, "CLUSTER", "MYID").decode() for port in self.ports]
@@ -121,7 +121,7 @@ class Cluster:
 
 
 def certificate(folder: Path) -> tuple[str, str]:
-    """Write a certificate for this machine, signed by itself, and its key; return their paths."""
+    """Write a self-signed certificate for 127.0.0.1 and its key. Return the paths of both files."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -141,7 +141,7 @@ def certificate(folder: Path) -> tuple[str, str]:
 
 
 class TlsFront:
-    """Speaks TLS with clients on behalf of a server that does not."""
+    """A proxy that speaks TLS with clients, and plain TCP with a server."""
 
     def __init__(self, server: Server, own: str, key: str) -> None:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

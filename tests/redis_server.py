@@ -1,4 +1,4 @@
-"""A real server for the tests, on a free port. The first test that needs it starts it; it ends with the process."""
+"""Start real servers on free ports. One of them, `server`, is for all tests of this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BINARY = os.environ.get("NEARDUP_TEST_REDIS_SERVER") or str(get_binary_path())
 
 
 class Server:
-    """One server; `options` are those of its configuration."""
+    """A running server. `options`: its options on the command line, such as `--maxmemory`, each with a value."""
 
     def __init__(self, *options: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
@@ -33,7 +33,7 @@ class Server:
             self.address = f"redis://127.0.0.1:{self.port}"
             if self._starts():
                 return
-            if b"in use" not in self._log.read_bytes():  # nobody else took the port meanwhile
+            if b"in use" not in self._log.read_bytes():  # else another process took the port meanwhile: try again
                 break
         self._give_up()
 
@@ -57,7 +57,7 @@ class Server:
         return False
 
     def _answers(self) -> bool:
-        """Say whether this server answers, which has the port once it says so, and not another one on its port."""
+        """Return whether the port answers, and the log says that it is this server's, not that of another one."""
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
             connection.sendall(b"PING\r\n")
             said = connection.recv(7).startswith((b"+PONG", b"-NOAUTH", b"-LOADIN", b"-ERR ma"))
@@ -65,7 +65,7 @@ class Server:
         return False
 
     def kill(self) -> None:
-        """End it as a power failure does; `start` may start it again."""
+        """Kill the server, as a power failure does. `start` starts it again."""
         self.process.kill()
         self.process.wait()
 
@@ -74,7 +74,7 @@ class Server:
         self.folder.cleanup()
 
     def tell(self, *command: str) -> Any:
-        """Have it do a command, over a connection of its own."""
+        """Send a command over a new connection, and return the answer."""
         import redis
 
         with closing(redis.Redis(port=self.port, retry=None)) as client:
@@ -82,7 +82,7 @@ class Server:
 
     @contextmanager
     def hung(self) -> Iterator[None]:
-        """Have it answer nobody meanwhile, without closing connections."""
+        """Stop the server during the block. It answers nobody, but its connections stay open."""
         self.process.send_signal(signal.SIGSTOP)
         try:
             yield
@@ -99,7 +99,7 @@ def free_port() -> int:
 
 @cache
 def server() -> Server:
-    """Return the one that all tests share, each with a namespace of its own."""
+    """Return the server that the tests of this process share. The first call starts it."""
     started = Server()
     atexit.register(started.close)
     return started

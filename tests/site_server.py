@@ -1,4 +1,4 @@
-"""Real HTTP servers on loopback addresses, with pages made of generated text."""
+"""Real HTTP servers on loopback addresses, and pages of generated text for them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
 
 
 def article(seed: int, words: int = 150) -> str:
-    """Make a text that resembles no other seed's."""
+    """Return a text of random words. Texts of different seeds do not resemble each other."""
     source = random.Random(seed)
     made = ["".join(source.choices(SYLLABLES, k=source.randint(2, 4))) for _ in range(words)]
     return " ".join(f"{word}." if place % 12 == 11 else word for place, word in enumerate(made))
 
 
 def html(text: str, template: str = "a", title: str = "A page", links: tuple[str, ...] = ()) -> str:
-    """Put a text into one of two page templates."""
+    """Return a page with a text, in one of two templates, `a` or `b`."""
     anchors = "".join(f'<a href="{link}">{link}</a> ' for link in links)
     if template == "a":
         return f"<html><title>{title}</title><nav>Home News</nav><article><p>{text}</p></article>{anchors}</html>"
@@ -32,7 +32,7 @@ def html(text: str, template: str = "a", title: str = "A page", links: tuple[str
 
 @dataclass
 class Page:
-    """What a path answers with."""
+    """The response for one path of a site."""
 
     body: str = ""
     status: int = 200
@@ -43,7 +43,7 @@ class Page:
 
 
 class Gate(dict[str, Page]):
-    """Pages, some of them held back until the test opens the gate."""
+    """The pages of a site by path. The responses for some paths wait until the test sets `opened`."""
 
     def __init__(self, pages: dict[str, Page], *paths: str) -> None:
         super().__init__(pages)
@@ -58,7 +58,7 @@ class Gate(dict[str, Page]):
 
 @dataclass
 class Site:
-    """One host: its pages by path, and the requests that it got."""
+    """A running site: its pages by path, and the paths and headers of the requests that it got."""
 
     url: str
     server: ThreadingHTTPServer
@@ -68,40 +68,40 @@ class Site:
     dead_status: int = 0
 
     def answer(self, path: str, headers: dict[str, str]) -> Page:
-        """Return the answer to a request."""
+        """Return the page for a request. Subclasses may make it from the headers."""
         return self.pages.get(path, Page(status=404))
 
     def unless_modified(self, page: Page, headers: dict[str, str]) -> Page:
-        """Return a page, or 304 without content if the request names its validator (RFC 9110, section 13.2)."""
+        """Return a page or, if the request shows that its client has it, status 304 (RFC 9110, section 13.2)."""
         tag, time = page.headers.get("ETag"), page.headers.get("Last-Modified")
         asked = headers.get("If-None-Match"), headers.get("If-Modified-Since")
         is_same = asked[0] == tag if asked[0] else asked[1] == time
         return Page(status=304, headers=page.headers) if any(asked) and is_same else page
 
     def stop(self) -> None:
-        """Refuse connections from now on."""
+        """Stop the server: later connections are refused."""
         self.server.shutdown()
         self.server.server_close()
 
     def asked(self, *, since: int = 0) -> list[str]:
-        """Return the paths that were asked for, robots.txt left out."""
+        """Return the requested paths without robots.txt; with `since`, without the first so many requests."""
         return [path for path in self.requests[since:] if path != "/robots.txt"]
 
 
 def put_articles(site: Site, count: int, template: str = "a") -> list[str]:
-    """Put so many articles on a host; return their URLs."""
+    """Add articles number 0 to `count` - 1 to a site. Return their URLs."""
     site.pages |= {f"/{n}.html": Page(html(article(n), template)) for n in range(count)}
     return [f"{site.url}/{n}.html" for n in range(count)]
 
 
 def mirror(a: Site, b: Site, count: int = 3) -> list[str]:
-    """Put the same articles on two hosts, in two templates; return the URLs, the first host's first."""
+    """Add the same articles to two sites, in two templates. Return the URLs of the first site, then of the second."""
     return put_articles(a, count) + put_articles(b, count, "b")
 
 
 @contextmanager
 def serving(address: str = "127.0.0.1", kind: type[Site] = Site) -> Iterator[Site]:
-    """Serve a site on a free port."""
+    """Serve an empty site on a free port during the `with` block, and yield it."""
     server = ThreadingHTTPServer((address, 0), _Handler)
     server.daemon_threads = True
     site = kind(f"http://{address}:{server.server_port}", server)
@@ -124,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
         if site.dead_status:
             page = Page(status=site.dead_status)
         time.sleep(page.delay)
-        with suppress(ConnectionError):  # a crawl that is cut off does not wait
+        with suppress(ConnectionError):  # the crawl may have ended
             self._answer(page)
 
     do_POST = do_GET  # noqa: N815 - http.server looks for this name

@@ -297,7 +297,7 @@ class ForgetOddValue:
 
 
 class OfCrawler:
-    """A component that is made of the crawler."""
+    """A component whose constructor takes the crawler."""
 
     @classmethod
     def from_crawler(cls, crawler):
@@ -305,9 +305,9 @@ class OfCrawler:
 
 
 class Hold(OfCrawler):
-    """Holds items until HOLD_RESPONSES responses have come. Drops the first item if HOLD_DROPS_FIRST is set.
+    """A pipeline that holds items until HOLD_RESPONSES responses have come. HOLD_DROPS_FIRST: drop the first item then.
 
-    Holds the first item also until HOLD_WAITING documents wait for the outcome of others.
+    The first item is also held until HOLD_WAITING documents wait for the outcome of pending ones.
     """
 
     def __init__(self, crawler) -> None:
@@ -332,14 +332,14 @@ class Hold(OfCrawler):
 
 
 class CancelFirst(Hold):
-    """Cancels the first item, for which Scrapy sends no signal."""
+    """Works as Hold does, but cancels the first item instead of dropping it. So Scrapy sends no signal for the item."""
 
     def drop(self):
         raise asyncio.CancelledError
 
 
 class AskFirst:
-    """Holds the first item until the test answers a request to the URL in the setting ASK."""
+    """A pipeline that holds the first item until the test answers a request to the URL in the setting ASK."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -386,7 +386,7 @@ class FailEverySecond(DropEverySecond):
 
 
 class AddItem(OfCrawler):
-    """Sends another item through all pipelines while it processes an item of a page, and waits for it."""
+    """A pipeline that, for each item of a page, sends a second item through all pipelines and waits for its end."""
 
     def __init__(self, crawler) -> None:
         self.crawler = crawler
@@ -555,14 +555,14 @@ class Failing:
 
 
 class Refusing(Failing):
-    """A detector that raises what stands for a dropped request elsewhere."""
+    """A detector that raises IgnoreRequest, by which Scrapy's middlewares drop a request."""
 
     def fingerprints(self, document):
         raise scrapy.exceptions.IgnoreRequest("no such word here")
 
 
 class Choosy(Failing):
-    """A detector with a bug that only texts with "impossible" trigger."""
+    """A detector that fails only on texts with the word "impossible"."""
 
     name = scheme = "choosy"
 
@@ -571,9 +571,9 @@ class Choosy(Failing):
 
 
 class Patient(ListSpider):
-    """Creates the file for which `wait_until_told` waits, once it has some pages and gets no more. Counts these pages.
+    """Creates the file for which `wait_until_told` waits, when some pages have come and no more come.
 
-    This works only if nothing blocks the reactor.
+    The stat `received_before` is their number. So a test sees that the crawl went on while a worker waited.
     """
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Damage the files of a store, and find out what became of it. Some damage may be fatal, so use another process."""
+"""Damage the files of a store, and check that it then works or is refused. Use another process: Python may crash."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from scrapy_neardup.store import Store, open_store, stored_index
 from scrapy_neardup.store.records import spread
 from scrapy_neardup.store.stored_index import folder_of
 
-COUNTS = (400, 20, 20)  # documents of each run: the first two lie in a level of the index each, the last in none
+COUNTS = (400, 20, 20)  # documents of each run: the index has a file for each of the first two, and none for the last
 Files = dict[str, bytes]
 
 
 def make(path: Path, counts: Sequence[int] = COUNTS) -> None:
-    """Make a store with an index of two files, in which later runs repeat and forget what earlier ones brought."""
+    """Fill a store in several runs. Later runs add copies of earlier documents, and withdraw one document each."""
     sizes = row_index.TAIL, stored_index.LEAST
     for run, count in enumerate(counts):
-        row_index.TAIL = stored_index.LEAST = 1  # makes a file of what came before
+        row_index.TAIL = stored_index.LEAST = 1  # at the opening, documents of earlier runs go to a file
         with closing(open_store(str(path), detectors())) as store:
             row_index.TAIL, stored_index.LEAST = sizes
             for known in [each for each in store.signatures() if int(str(each.url).rpartition("-")[2]) % 20 == 0]:
@@ -46,7 +46,7 @@ EVIDENCE = Evidence("exact", 0, 1.0, 1.0, 1.0, "full")
 
 
 def told(path: Path) -> list[str]:
-    """Return all that a store tells that is only looked into."""
+    """Open a store for reading, and return the answers of its methods."""
     with closing(open_store(str(path), detectors(), run=None)) as store:
         return asked(store)
 
@@ -60,7 +60,7 @@ def asked(store: Store) -> list[str]:
 
 
 def claim(path: Path) -> None:
-    """Go on with a store."""
+    """Open a store for writing, and commit a new document."""
     with Deduplicator.open(str(path), detectors=["exact", "simhash"]) as dedup:
         one = dedup.claim(Document(url="http://new.example/", text=text(1)))
         assert one.verdict.status == "unique"
@@ -79,7 +79,7 @@ def restore(folder: Path, files: Files) -> None:
 
 
 class Bomb:
-    """Unpickled, it leaves a folder behind."""
+    """An object that creates a folder when it is unpickled, to show that a store unpickled it."""
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace
@@ -99,7 +99,7 @@ def flip(folder: Path, rng: random.Random) -> None:
 
 
 def flip_head(folder: Path, rng: random.Random) -> None:
-    """Flip a bit in the head of the file of rows, which says how all others are to be read."""
+    """Flip a bit in the head of the file of rows. The head tells SQLite how to read all pages."""
     file = folder / "store.sqlite"
     data = bytearray(file.read_bytes())
     data[rng.randrange(100)] ^= 1 << rng.randrange(8)
@@ -113,7 +113,7 @@ def cut(folder: Path, rng: random.Random) -> None:
 
 
 def blank(folder: Path, rng: random.Random) -> None:
-    """Put zeros, or what lies elsewhere in the file, in place of a page."""
+    """Overwrite a page of a file with zeros, or with another page of the file."""
     file, data = _chosen(folder, rng)
     size = rng.choice([64, 512, 4096])
     at, source = (size * rng.randrange(-(-len(data) // size)) for _ in range(2))
@@ -130,7 +130,7 @@ def swap_rows(folder: Path, rng: random.Random) -> None:
 
 
 def change_row(folder: Path, rng: random.Random) -> None:
-    """Put something else into a row, as only someone who means to can."""
+    """Change the value of a row through SQLite. Only an attacker can do this: the file itself stays valid."""
     with closing(sqlite3.connect(folder / "store.sqlite")) as db, db:
         key, value = rng.choice(db.execute("SELECT key, value FROM neardup").fetchall())
         data = bytearray(value)
@@ -140,7 +140,7 @@ def change_row(folder: Path, rng: random.Random) -> None:
 
 
 def exchange(folder: Path, rng: random.Random) -> None:
-    """Put a file of the index in place of another, or of the rows."""
+    """Overwrite a file of the store with another one of its files, or exchange the two."""
     one, other = rng.sample([folder / name for name, content in contents(folder).items() if content], 2)
     first, second = one.read_bytes(), other.read_bytes()
     one.write_bytes(second)
@@ -165,7 +165,7 @@ DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
 
 
 def judge(path: Path, right: list[str]) -> str:
-    """Return the outcome: a store holds all that it held and goes on, or it is refused and left as it is."""
+    """Return what becomes of a damaged store: right are "fine" (it lacks nothing) and "refused" (and left as it is)."""
     before = contents(path.parent)
     try:
         found = told(path)
@@ -175,7 +175,7 @@ def judge(path: Path, right: list[str]) -> str:
         return "changed by who only looks"
     try:
         claim(path)
-    except StoreError as error:  # as where the file says that it is not to be written
+    except StoreError as error:  # damage may make a file read-only
         return _judge_refused(path, error, before)
     return "fine" if found == right else "tells something else"
 
@@ -191,7 +191,7 @@ def _judge_refused(path: Path, told: StoreError, before: Files) -> str:
 
 
 def survey(folder: Path, kind: str, count: int) -> None:
-    """Damage a store in one way, so many times; print what is wrong, and each number before it is tried."""
+    """Damage a store `count` times in one way. Print each number before the attempt, which may crash, then the result."""
     path = folder / "store.sqlite"
     intact, right = contents(folder), told(path)
     for seed in range(count):

@@ -1,4 +1,4 @@
-"""Inputs for the tests of the store protocol: detectors with each kind of index, and strategies."""
+"""Inputs for test_store_protocol.py: a detector with each kind of index, and Hypothesis strategies for documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scrapy_neardup.signature import Evidence
 
 
 class OwnIndex:
-    """An index of the user's: a list of pairs."""
+    """An index as a user may write it: a list of pairs of a fingerprint and a document."""
 
     def __init__(self) -> None:
         self._pairs: list[tuple[int, Any]] = []
@@ -31,7 +31,7 @@ class OwnIndex:
 
 
 class Keys(Exact):
-    """One that gives several fingerprints, of which any may be equal."""
+    """A detector that gives several fingerprints. Two documents are alike if any of these are equal."""
 
     name, scheme = "keys", "keys/1"
 
@@ -48,7 +48,7 @@ def detectors() -> list[Detector]:
 
 
 def spellings(host: str, path: str) -> list[Url]:
-    """Return ways to write an address that mean the same."""
+    """Return several URLs with one meaning, such as one with a capital host or a tracking parameter."""
     texts = [f"http://{host}{path}"]
     if path.isprintable():
         mark = "&" if "?" in path else "?"
@@ -61,7 +61,7 @@ HOSTS, PATHS = (*PAIR, "c.example"), ("/", "/1", "/2?q=1&r=2", "/\udc80", "/文"
 ADDRESSES = {host: [spelled for path in PATHS for spelled in spellings(host, path)] for host in HOSTS}
 URLS = st.sampled_from([url for host in HOSTS for url in ADDRESSES[host]])
 SKETCHES = (sketch(77, hashes(60, seed=1), figures=[3, 9]), sketch(0))
-BASE = 0x5555 << 32  # far from 0, which stands for none in a part
+BASE = 0x5555 << 32  # far from 0, which stands for no fingerprint
 NUMBERS = {
     "exact": st.sampled_from([0, 1, 2**64 - 1]),
     "simhash": st.sampled_from([BASE, BASE ^ 0b1, BASE ^ 0b111, BASE ^ 0b1111 << 20, 2**64 - 1]),
@@ -84,7 +84,7 @@ EVIDENCE = st.none() | st.builds(
     st.sampled_from([None, "full", "content"]),
 )
 LAYOUTS = st.sampled_from([0, 5, 2**64 - 1])
-PICK = st.integers(0, 30)  # of what there is, by its place
+PICK = st.integers(0, 30)  # the place of one of the existing documents or visits
 SPELLED = [url for host in HOSTS for url in ADDRESSES[host]]
 ASKED: dict[str, tuple[int, ...]] = {
     "exact": (0, 1, 2, 2**64 - 1),

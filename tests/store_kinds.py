@@ -1,4 +1,4 @@
-"""Stores that outlive their process: one interface to fill, kill and inspect a store in a file or on a server."""
+"""Fill, kill and inspect a store by one interface, whether it is in a file or on a server."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from scrapy_neardup.store.redis_server import code
 from scrapy_neardup.store.transfer import Imported, export_rows, import_rows
 
 URL = "http://site.example/"
-"""What the URLs of `signature` begin with."""
+"""The beginning of the URLs of `signature`."""
 ROOT = "{neardup::5}"
-"""What a server's keys of the namespace "" begin with."""
+"""The beginning of a server's keys in the namespace ""."""
 
 KILLED = """
 import os, sys
@@ -36,14 +36,14 @@ os.kill(os.getpid(), 9)
 
 
 class Place:
-    """Where a test has its store: a file, or a database of a server."""
+    """The place of a test's store: a file, or a database of a server."""
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.is_on_server = is_server(address)
 
     def tell(self, *command: str) -> Any:
-        """Have the server do a command, over a connection of its own."""
+        """Send a command to the server over a new connection, and return the answer."""
         with closing(redis.Redis.from_url(self.address)) as client:
             return client.execute_command(*command)
 
@@ -58,39 +58,39 @@ class Place:
         return Deduplicator.open(self.address, **settings)
 
     def fill(self, *documents: str, **options: Any) -> str:
-        """Commit documents of these names in a run that ends well; return its id."""
+        """Commit documents with these names in a run that is closed. Return the id of the run."""
         with self.opened(**options) as store:
             commit(store, *map(signature, documents))
             return store.run
 
     def held(self, name: str = "", **options: Any) -> list[str]:
-        """Return the names of what the next run holds."""
+        """Open a new run, and return the names of the held documents."""
         with self.opened(name, **options) as store:
             return held(store)
 
     # Kills
 
     def die(self, store: Store) -> None:
-        """End a run as a kill does: nothing more is written, and nobody takes it for alive."""
+        """End a run as a kill does: it is not closed, nothing more is written, and its lease or lock is gone."""
         store.backend.close()
         self.let_lapse(store.run)
 
     def fill_and_die(self, *documents: str, **options: Any) -> str:
-        """Commit documents of these names in a run that dies; return its id."""
+        """Commit documents with these names in a run that dies, see `die`. Return the id of the run."""
         store = self.open(**options)
         commit(store, *map(signature, documents))
         self.die(store)
         return store.run
 
     def fill_and_kill(self, *documents: str) -> str:
-        """Commit documents of these names in a process that is killed; return the id of its run."""
+        """Commit documents with these names in another process, which is then killed. Return the id of its run."""
         killed = python(KILLED, self.address, *documents)
         assert killed.returncode == -9, killed.stderr
         self.let_lapse(run := killed.stdout.strip())
         return run
 
     def let_lapse(self, run: str) -> None:
-        """Have the lease of a run be out; the locks of files end with their process."""
+        """End the lease of a run on a server, as if its time were over. The lock of a file ends with its process."""
         if self.is_on_server:
             self.tell("DEL", f"{ROOT}:lease.".encode() + code(run))
 
@@ -102,7 +102,7 @@ class Place:
         return not verify(self.address).findings
 
     def content(self) -> dict[Any, bytes]:
-        """Return all keys with their values, whatever they mean."""
+        """Return the raw values of all keys or rows of the store."""
         if self.is_on_server:
             return {key: self.tell("DUMP", key) for key in self.tell("KEYS", "*")}
         with closing(sqlite3.connect(self.address)) as connection:
@@ -134,7 +134,7 @@ KINDS: dict[str, Callable[..., Place]] = {"disk": on_disk, "server": on_server}
 
 
 def put(store: Store, each: Signature, *mirrors: str) -> None:
-    """Keep a document for good, with its own URL and those of mirrors; `flush` is left to the store."""
+    """Add and commit a document, and record visits of its own URL and of mirrors. Do not flush the store."""
     store.add(each)
     store.commit(each)
     for url in (each.url, *mirrors):
@@ -143,20 +143,20 @@ def put(store: Store, each: Signature, *mirrors: str) -> None:
 
 
 def commit(store: Store, *given: Signature) -> None:
-    """Keep documents for good, each with its own URL."""
+    """Add and commit documents, each with a visit of its own URL, and flush the store."""
     for each in given:
         put(store, each)
     store.flush()
 
 
 def numbered(number: int) -> Signature:
-    """Return one that is found by fingerprints of its own, with a title and facts of its own."""
+    """Return the signature of the document with a number: no other number has its fingerprints, title or facts."""
     name = str(number)
     return signature(name, number + 1000, number << 30, title=f"Page {name}", facts=named(name))
 
 
 def fill_numbered(place: Place, first: int, count: int, **options: Any) -> str:
-    """Commit documents of these numbers, each under fingerprints of its own and with a mirror; return the run."""
+    """Commit `count` documents from number `first` on, see `numbered`, each with a copy on a mirror. Return the run."""
     with place.opened(**options) as store:
         for number in range(first, first + count):
             put(store, numbered(number), f"http://m.example/{number}")
@@ -168,7 +168,7 @@ def held(store: Store) -> list[str]:
 
 
 def wait_for(store: Store, *expected: str) -> None:
-    """Wait until a store shows that documents of these names are held."""
+    """Refresh a store until it holds the documents with these names, and no others."""
 
     def shows() -> bool:
         store.refresh()

@@ -1,4 +1,4 @@
-"""A model of what a store promises, in plain dictionaries and lists, without an index and without writing."""
+"""A model of a store in plain dictionaries and lists. test_store_protocol.py compares the answers of stores with it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scrapy_neardup.signature import Evidence
 from scrapy_neardup.store import Selection
 from scrapy_neardup.store.backend import Forgotten
 
-DISTANCE = 3  # of SimHashes that are found
-NEAR = 1  # of the fingerprints of a detector with an index of its own
+DISTANCE = 3  # the maximum between a SimHash and those that it finds
+NEAR = 1  # the maximum difference of fingerprints that an `OwnIndex` finds
 
 
 class Url(NamedTuple):
@@ -34,7 +34,7 @@ class Url(NamedTuple):
 @dataclass(eq=False)
 class Document:
     number: int
-    """Its name, and when it was first seen."""
+    """Its name, and also the time when it was first seen."""
     url: Url | None
     fingerprints: dict[str, tuple[int, ...]]
     sketch: Sketch
@@ -42,12 +42,12 @@ class Document:
     session: int
     committed: bool = False
     extra: list[tuple[float, int]] = field(default_factory=list)
-    """Repeats without a URL: when each was seen, and by which session."""
+    """The copies without a URL: when each was seen, and in which session."""
 
 
 @dataclass(eq=False)
 class Known:
-    """What a URL led to; `nothing`: it was forgotten."""
+    """What was recorded of a URL at one time. `nothing`: that the URL was forgotten."""
 
     url: Url
     document: Document | None
@@ -61,7 +61,7 @@ class Known:
 
 
 class Learned(NamedTuple):
-    """What was learned of a path of both hosts of the pair; None: it was forgotten."""
+    """What was learned from a path that both hosts of `PAIR` have. `row` is None if that was forgotten."""
 
     session: int
     path: str
@@ -70,19 +70,19 @@ class Learned(NamedTuple):
 
 @dataclass
 class Model:
-    """What is held, and what it takes to say what is held once a session is undone."""
+    """What a store holds, and the history from which `undone` finds what it holds without one session."""
 
     documents: dict[int, Document] = field(default_factory=dict)
     trials: list[Learned] = field(default_factory=list)
-    """All that was ever learned."""
+    """All trials that were ever learned, in order."""
     events: list[Known] = field(default_factory=list)
-    """All that was ever recorded of URLs."""
+    """All that was ever recorded of URLs, in order."""
     forgotten: list[tuple[int, Document]] = field(default_factory=list)
-    """Documents, each with the session that did it."""
+    """The forgotten documents, each after the session that forgot it."""
 
     @property
     def urls(self) -> dict[tuple[str, str], Known]:
-        """What is known of each URL, what was recorded last being last."""
+        """The last record of each URL that is not forgotten, in the order in which they were recorded."""
         known: dict[tuple[str, str], Known] = {}
         for event in self.events:
             known.pop(event.url.key, None)
@@ -91,7 +91,7 @@ class Model:
 
     @property
     def known_trials(self) -> list[Learned]:
-        """What is known of each path."""
+        """The last trial of each path that is not forgotten."""
         return [trial for trial in {trial.path: trial for trial in self.trials}.values() if trial.row]
 
     def links(self, document: Document) -> list[Known]:
@@ -103,7 +103,7 @@ class Model:
         return sum(known.is_copy for known in self.links(document)) + len(document.extra)
 
     def found(self, detector: str, wanted: Iterable[int], documents: Iterable[Document]) -> set[int]:
-        """Return the numbers of those that a detector proposes."""
+        """Return the numbers of the documents that a detector proposes for the fingerprints `wanted`."""
         return {
             document.number
             for document in documents
@@ -112,7 +112,7 @@ class Model:
         }
 
     def void(self, known: Known, session: int) -> None:
-        """Note that nothing is known of a URL any more."""
+        """Record that a URL was forgotten."""
         self.events.append(Known(known.url, None, False, known.seen, 0, None, True, session, nothing=True))
 
     def withdraw(self, document: Document, session: int) -> None:
@@ -121,7 +121,7 @@ class Model:
         del self.documents[document.number]
 
     def forget(self, what: Selection, url: Url | None, session: int) -> Forgotten:
-        """Forget what is selected; `url` is that of the selection."""
+        """Forget what `what` selects. `url` is the URL of the selection, if it has one."""
         documents = list(self._documents(what, url))
         chosen = [known for known in self.urls.values() if _is_chosen(known, what, url)]
         others = [known for known in chosen if known.document not in documents]
@@ -149,10 +149,10 @@ class Model:
             ):
                 yield document
 
-    # What is left once a session is undone. What it had replaced or forgotten may come back, but need not.
+    # What is left when a session is undone. What that session replaced or forgot may come back, but need not.
 
     def undone(self, session: int, held: set[int]) -> Model:
-        """Return the model without what a session did, given which documents are held then."""
+        """Return the model without what a session did. `held`: the documents that the store then holds."""
         must = {number: each for number, each in self.documents.items() if each.session != session}
         back = {each.number: each for by, each in self.forgotten if by == session != each.session and each.committed}
         assert set(must) <= held <= set(must | back), (held, must, back)
@@ -162,7 +162,7 @@ class Model:
         return Model(documents, self.trials, self.events, [pair for pair in self.forgotten if pair[0] != session])
 
     def possible(self, key: tuple[str, str], session: int) -> list[Known | None]:
-        """Return what may be known of a URL; None for nothing."""
+        """Return the records that the store may have of a URL when `session` is undone. None stands for no record."""
         events = [event for event in self.events if event.url.key == key]
         if not any(session in (event.session, event.document and event.document.session) for event in events):
             return [self.urls.get(key)]
@@ -175,7 +175,7 @@ class Model:
         return found
 
     def possible_trials(self, session: int) -> list[Learned]:
-        """Return which trials may be known."""
+        """Return the trials that the store may have when `session` is undone."""
         touched = {trial.path for trial in self.trials if trial.session == session}
         return [trial for trial in self.trials if trial.path in touched or trial in self.known_trials]
 

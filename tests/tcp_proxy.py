@@ -1,4 +1,4 @@
-"""A proxy for TCP on 127.0.0.1 that fails as networks do: it drops what is on its way, stalls, or cuts connections."""
+"""A TCP proxy on 127.0.0.1 that fails as networks do: it drops or holds back data, or closes connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 
 
 class TcpProxy:
-    """Passes connections on to a port, in both directions, for as long as it is told to."""
+    """Passes data between its clients and a port, in both directions, until a method makes it fail."""
 
     def __init__(self, port: int) -> None:
         self._target = ("127.0.0.1", port)
@@ -17,7 +17,7 @@ class TcpProxy:
         self.port: int = self._listener.getsockname()[1]
         self.address = f"redis://127.0.0.1:{self.port}"
         self.answers_lost = 0
-        """How many connections were cut with an answer on its way."""
+        """The number of connections that `cut_before_answer` closed."""
         self._flows = threading.Event()
         self._flows.set()
         self._drops = False
@@ -28,21 +28,21 @@ class TcpProxy:
     # What is to happen
 
     def stall(self) -> None:
-        """Hold back all that is sent, and go on to take connections."""
+        """Hold back all data from now on. New connections are still accepted."""
         self._flows.clear()
 
     def drop(self) -> None:
-        """Drop all that is sent, and all that was held back."""
+        """Drop all data from now on, and what is held back."""
         self._drops = True
         self._flows.set()
 
     def flow(self) -> None:
-        """Pass on what was held back, and all that comes."""
+        """Pass on what is held back, and all data from now on."""
         self._drops = False
         self._flows.set()
 
     def cut(self) -> None:
-        """Close all connections that there are."""
+        """Close all open connections."""
         for each in self._open:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
@@ -50,7 +50,7 @@ class TcpProxy:
         self._open.clear()
 
     def cut_before_answer(self, asked: bytes) -> None:
-        """Pass on what is asked next that holds these bytes, and close the connection in place of the answer."""
+        """Pass on the next request that contains the bytes `asked`, then close its connection instead of answering."""
         self._cut_after = asked
 
     # How

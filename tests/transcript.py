@@ -23,7 +23,7 @@ VARYING = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\b\d{8}-\d{6}-\d+-[0-9a-f]
 
 
 class Reader:
-    """Follows a page in a folder of its own. Its ports become free ones, and in what is printed those of the page."""
+    """Follows a page in a folder. Commands get free ports instead of the page's; in their output it is the reverse."""
 
     def __init__(self, folder: Path, ports: tuple[int, ...]) -> None:
         self.home = self.place = folder
@@ -40,7 +40,7 @@ class Reader:
             process.communicate()
 
     def follow(self, page: str) -> str:
-        """Return the page as it has to be: with what the commands print now. Times and ids of runs stay as they are."""
+        """Return the page with the output that its commands print now. Times and ids of runs stay as they are."""
         return BLOCK.sub(self._do, page)
 
     def _do(self, block: re.Match[str]) -> str:
@@ -102,12 +102,12 @@ class Reader:
 
 
 def masked(text: str) -> str:
-    """Return a text without what is another one each time."""
+    """Return a text without times and ids of runs, which differ each time."""
     return VARYING.sub("…", text)
 
 
 def _environment(programs: Path) -> dict[str, str]:
-    """Return variables with which `python` and `scrapy` are those that run the test."""
+    """Return environment variables with which `python` and `scrapy` are those that run the test."""
     programs.mkdir(parents=True)
     for name, module in (("python", ""), ("scrapy", "-m scrapy")):
         program = programs / name
