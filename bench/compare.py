@@ -4,11 +4,11 @@
     python bench/compare.py [--documents 400] [--tokens 300] [--text-dedup PYTHON]
 
 It prints the table of docs/comparison.md, and a table for Chinese texts. A set has `--documents` originals, one copy of
-each of them in every kind of `KINDS`, and as many pages of forms. Ten pages have one form, which makes half of their
-words, so they are no copies. The texts come one by one, the originals first. A row has the share of copies of each kind
-that a package assigns to their originals, and the shares of originals and of pages of forms that it wrongly takes for
-copies. The time is the CPU time of all threads of the process, from the first text to the last verdict. In Chinese, two
-characters count as a word. Packages that are not installed are named.
+each of them in every kind of `KINDS`, and as many form pages. Each ten form pages share their first half, the form, but
+no more, so they are no copies. The texts come one by one, the originals first. A row has the share of copies of each
+kind that a package assigns to their originals, and the shares of originals and form pages that it takes for copies. The
+time is the CPU time of all threads of the process, from the first text to the last verdict. In Chinese, two characters
+count as a word. Packages that are not installed are named.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Case(NamedTuple):
 
 
 def cases(language: str, number: int, size: int) -> list[Case]:
-    """Return a set: originals, copies of every kind, and pages of forms."""
+    """Return a set: originals, copies of every kind, and form pages."""
     source = random.Random(4)
     texts = made_up(language, 3 * number, size)
     made = [Case(text, "original") for text in texts[:number]]
@@ -131,7 +131,7 @@ def versioned(name: str, package: str) -> str:
 
 
 def row(made: Sequence[Case], found: Found, seconds: float) -> list[str]:
-    """Return the shares of found copies by kind, of originals and forms wrongly found, and texts per CPU second."""
+    """Return the shares of found copies by kind, of originals and form pages wrongly found, and texts per CPU second."""
     total = Counter(case.kind for case in made)
     pairs = [(case, of) for case, of in zip(made, found, strict=True) if of is not None]
     right = Counter(case.kind for case, of in pairs if of == case.original)

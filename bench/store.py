@@ -6,8 +6,9 @@
 and is measured. "Given" are all documents, "held" those that do not repeat an earlier one.
 
 - look-up: `Matcher.best` with verification. The canonical URL is made before, as a crawl makes it for a request.
-- insertion: `add` and `commit` with the visit of the URL, 2,000 a second, while threads write and build. After every
-  500, a `refresh()`, a `flush(wait=False)` and a `len()` are measured apart. A crawl does the first two twice a second.
+- insertion: `add` and `commit` with the visit of the URL, 2,000 a second, while threads write rows and build the index.
+  After every 500, a `refresh()`, a `flush(wait=False)` and a `len()` are measured by themselves. A crawl does the first
+  two twice a second.
 - RAM: what the process gained in own (anonymous) memory and, apart, in mapped pages of files, which the system takes
   back when it needs room.
 
@@ -46,7 +47,7 @@ WHAT = ("median", "p99", "median of work", "p99 of work")
 
 
 def queries(labels: Sequence[int], count: int) -> dict[str, list[Signature]]:
-    """Return signatures to look up, by kind: of new documents, of near-copies, and of new documents of the form."""
+    """Return signatures to look up, by kind: new documents, near-copies, and new documents of the form (store_made.py)."""
     source = np.random.default_rng(3)
     some = [label for label in source.choice(labels, 2 * count).tolist() if label < OF_FORM]
     return {
@@ -90,9 +91,9 @@ def look_up(dedup: Deduplicator, asked: Sequence[Signature]) -> tuple[Summary, i
 
 
 def insert(dedup: Deduplicator, signatures: list[Signature]) -> Result:
-    """Insert documents while threads write and build, then wait until these are done.
+    """Insert documents while threads write rows and build the index, then wait until the threads are done.
 
-    As in a crawl, only the store keeps a document. Otherwise the garbage collector would look through all of them.
+    As in a crawl, only the store refers to a document. Otherwise, garbage collections would visit all documents.
     """
     store, times = dedup.store, []
     syncs: dict[str, Times] = {"refresh": [], "flush": [], "len": []}

@@ -1,4 +1,4 @@
-"""Trace items and requests through the package in a real crawl: calls, files entered, changes of file.
+"""Trace items and requests through the package in a real crawl: function calls, files, and calls into another file.
 
     python bench/way.py
 

@@ -1,4 +1,4 @@
-"""Questions to a store on a server beside the event loop: in order, joined if they come together, and none forever."""
+"""Calls to a store on a server, in a thread: they keep their order, are joined if they come together, and never hang."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ COUNTED = {"CONCURRENT_REQUESTS": 1, "CONCURRENT_ITEMS": 1}
 
 
 def crawled(crawl, site, texts: dict[str, int | str], settings=None, spider="ListSpider"):
-    """Crawl a site with these texts, each a text or the seed of one, by the name of the page. Others are dead."""
+    """Crawl a site with texts by the name of the page, each a text or the seed of one. All other pages are dead."""
     made = {name: article(text) if isinstance(text, int) else text for name, text in texts.items()}
     site.pages = {f"/{name}.html": Page(html(text)) for name, text in made.items()}
     urls = [f"{site.url}/{name}.html" for name in texts]

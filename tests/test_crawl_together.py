@@ -1,4 +1,4 @@
-"""Two crawls at the same time on one store that meet a content before either knows of the other's."""
+"""Two crawls at the same time on one store: both meet the same content before either sees the other's claim."""
 
 from __future__ import annotations
 

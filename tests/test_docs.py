@@ -1,6 +1,6 @@
-"""The reference names what there is, and nothing else: settings, stats, meta keys, the tag, commands, Python.
+"""The reference names all settings, stats, meta keys, fields of the tag, commands and Python names, and no others.
 
-The tables of the Chinese pages name the same as those of the English ones.
+The tables of the Chinese pages name the same things as those of the English pages.
 
 NEARDUP_WRITE_DOCS=1 writes the tables of the commands' options anew from their help.
 """

@@ -1,4 +1,4 @@
-"""What is known of a URL before it is fetched, and where else the content of a dead URL is."""
+"""The advice on a URL before it is fetched, and the other URLs that have the content of a dead URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Siblings, pages of one form with another subject, are kept. Copies of them are dropped."""
+"""Siblings (pages of one form, each with a subject of its own) are kept. Copies of them are dropped."""
 
 from __future__ import annotations
 

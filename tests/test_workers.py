@@ -1,4 +1,4 @@
-"""Slow fingerprints are made in other processes, and are the same there."""
+"""Heavy fingerprints and texts are computed in worker processes, with the same results as in the crawl's process."""
 
 from __future__ import annotations
 
