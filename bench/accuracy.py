@@ -3,8 +3,8 @@
     python bench/accuracy.py DIR… [--text-dedup PYTHON]
 
 DIR has docs.jsonl (id, text) and pairs.jsonl (a, b, label). `scrapy neardup lab evaluate --help` explains strict,
-lenient and hard F1, and gives the same figures for our detectors. Documents come in file order. A peer (another
-package) assigns a document to the first one that its index returns; without one, the document enters the index.
+lenient and hard F1, and gives the same figures for our detectors. Documents come in file order. A peer is another
+package. A document joins the first earlier one that the peer's index returns, or else enters the index.
 text-dedup takes the whole file, and joins all documents that share a band. Each pair in a cluster counts as found. Rows
 with `raw` accept all that a detector proposes. Peers that are not installed are named (pip install -r bench/peers.txt).
 """

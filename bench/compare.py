@@ -131,7 +131,7 @@ def versioned(name: str, package: str) -> str:
 
 
 def row(made: Sequence[Case], found: Found, seconds: float) -> list[str]:
-    """Return the shares of found copies by kind, of originals and form pages wrongly found, and texts per CPU second."""
+    """Return the shares of found copies by kind, of originals and form pages taken for copies, texts per CPU second."""
     total = Counter(case.kind for case in made)
     pairs = [(case, of) for case, of in zip(made, found, strict=True) if of is not None]
     right = Counter(case.kind for case, of in pairs if of == case.original)

@@ -3,9 +3,9 @@
     python bench/fleet_site.py PAGES COPIES
 
 It listens on 127.0.0.1 to 127.0.0.4 and prints the port. The first host has articles of 150 to 400 words. The second
-has exact copies of some articles in another frame. The third has edited copies: up to four words are changed, and half
-of the copies have an added note. COPIES is the share of copies; a few articles have very many. `/list/N` of the first
-host is JSON: the site and path of 500 pages, in random order, and the path of the next list.
+has exact copies of some articles in another page template. The third has edited copies: up to four words are changed,
+and half of the copies have an added note. COPIES is the share of copies; a few articles have very many. `/list/N` of
+the first host is JSON: the host and path of 500 pages, in random order, and the path of the next list.
 """
 
 from __future__ import annotations

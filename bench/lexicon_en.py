@@ -39,7 +39,7 @@ def wordnet(folder: Path) -> Iterator[str]:
 
 
 def sotu(folder: Path) -> Iterator[str]:
-    """Yield the speeches."""
+    """Yield the State of the Union speeches."""
     yield from (path.read_text("utf-8") for path in sorted(folder.glob("*.txt")))
 
 

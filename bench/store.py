@@ -47,7 +47,7 @@ WHAT = ("median", "p99", "median of work", "p99 of work")
 
 
 def queries(labels: Sequence[int], count: int) -> dict[str, list[Signature]]:
-    """Return signatures to look up, by kind: new documents, near-copies, and new documents of the form (store_made.py)."""
+    """Return signatures to look up, by kind: new documents, near-copies, new documents of a form (store_made.py)."""
     source = np.random.default_rng(3)
     some = [label for label in source.choice(labels, 2 * count).tolist() if label < OF_FORM]
     return {
@@ -170,7 +170,7 @@ def disk(path: str) -> int:
 
 
 def step(name: str, folder: Path, given: int, inserts: int) -> None:
-    """Build or measure a store. Each step has a process of its own, since building leaves memory behind."""
+    """Build or measure a store. Each step has a process of its own, since building does not free all its memory."""
     path = str(folder / "store.sqlite")
     result: Result = {"given": given}
     if name == "build":

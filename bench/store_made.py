@@ -1,7 +1,7 @@
 """Make up documents for bench/store.py and bench/server.py, and write them to a store.
 
 Fingerprints and sketches are random, but depend only on a document's label, a number. Documents repeat one another in
-clusters, whose sizes follow Zipf's law, and come in random order. One cluster has 150,000 documents, but at most 15 % of
+clusters, whose sizes follow Zipf's law, and come in random order. One cluster has 150,000 documents, at most 15 % of
 all. Every 60th held document is of one form: these do not repeat one another, but they share three super-shingles, and
 their SimHashes are near.
 """

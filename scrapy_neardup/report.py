@@ -105,7 +105,7 @@ def in_words(counts: Mapping[str, int]) -> str:
 
 
 class _Visits:
-    """The last visits of all URLs, in a run or before it."""
+    """Sorts the last visits of all URLs by what they say of a run."""
 
     def __init__(self, store: Store, run: Run) -> None:
         self.changed: list[Visit] = []  # of URLs that the run saw for the first time, or with another document

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class ByPath(Adviser):
-    """Gives each advice for a path of its own, such as `/stop`, and logs all calls and signals that it gets."""
+    """Gives each kind of advice for one path, such as STOP for `/stop`, and logs the calls and signals that it gets."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ByPath:

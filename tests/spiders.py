@@ -220,7 +220,7 @@ class MetaSpider(ListSpider):
 
 
 class IndexSpider(ListSpider):
-    """Follows links with the meta of the page that they are on. That page gives no item."""
+    """Follows links with the meta of the page that they are on. A page with links gives no item."""
 
     def page(self, response):
         yield from response.follow_all(css="a", callback=super().page, errback=self.failed, meta=response.meta)

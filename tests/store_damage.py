@@ -191,7 +191,7 @@ def _judge_refused(path: Path, told: StoreError, before: Files) -> str:
 
 
 def survey(folder: Path, kind: str, count: int) -> None:
-    """Damage a store `count` times in one way. Print each number before the attempt, which may crash, then the result."""
+    """Damage a store `count` times in one way. Print each number before an attempt, which may crash, and the result."""
     path = folder / "store.sqlite"
     intact, right = contents(folder), told(path)
     for seed in range(count):

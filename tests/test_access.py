@@ -1,4 +1,4 @@
-"""Calls to a store on a server, in a thread: they keep their order, are joined if they come together, and never hang."""
+"""Calls to a store on a server, in a thread: they keep their order, are joined if they come at once, and never hang."""
 
 from __future__ import annotations
 

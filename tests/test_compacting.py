@@ -91,7 +91,7 @@ STEP = [200_000, *slow(10_000)]  # bytes of room on the disk, from one call to t
 
 
 def on_a_full_disk(disk: Disk, step: int, *call: str) -> list[list[Any]]:
-    """Return what each call ended with: exit code, what it said, the hosts in the store, the output and all files."""
+    """Return the outcome of each call: exit code, what it printed, the hosts in the store, the output and all files."""
     made = python(ON_A_FULL_DISK, str(disk.path), str(step), *call)
     assert made.returncode == 0, made.stderr
     return [json.loads(line) for line in made.stdout.splitlines()]
@@ -152,7 +152,7 @@ else:
 
 
 def killed(after: float, *arguments: str) -> None:
-    """Run a process that has no end, and kill it so many seconds after it says that it is under way."""
+    """Run code that does not end by itself, and kill it `after` seconds after it has printed "begun"."""
     with talking(CODE, *arguments) as process:
         assert process.stdout.readline() == "begun\n"
         time.sleep(after)

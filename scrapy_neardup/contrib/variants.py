@@ -157,7 +157,7 @@ class Variants(Adviser):
         return replace(visit, seen=max(seen, visit.seen)) if visit and is_long else None
 
     def _stands_for(self, url: str, rule: Rule, held: Signature) -> bool:
-        """Return whether a URL may be skipped, since by the rule it returns the document `held`."""
+        """Return whether a rule says that a URL returns the document `held`, so that the URL may be skipped."""
         here, there = variation(url, rule.names), variation(held.url or "", rule.names)
         # A parameter that only the held URL has may matter. So no plain URL is skipped, nor one language for another.
         if not (here and there and there.plain == here.plain and there.parts <= here.parts):

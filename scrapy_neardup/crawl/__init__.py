@@ -43,7 +43,7 @@ class Adviser:
     async def advise(self, request: Request) -> Advice | None:
         """Return advice on a request that is about to be sent; None to ask the next adviser.
 
-        It is not called for a start request without NEARDUP_SKIP_START, nor for a request that was skipped before.
+        A request that was skipped before is sent without asking. So is a start request without NEARDUP_SKIP_START.
         """
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:

@@ -403,8 +403,8 @@ class NearDupPipeline(Component):
     async def _adjust_to_run(self, claim: Claim, document: Signature, ticket: Ticket) -> None:
         """Make a claim a revisit if its item is the first of this run with the content, else a duplicate.
 
-        Without NEARDUP_REVISIT = "keep", only make it a revisit, and only if its page was fetched because the original
-        was dead or did not deliver.
+        Without NEARDUP_REVISIT = "keep", do this only for a page that was fetched because the original was dead or did
+        not deliver, and never make its claim a duplicate.
         """
         is_by_run = self.config.revisit == "keep"
         is_stand_in = ticket.reason == AFTER_ALL or ticket.dead_link is not None

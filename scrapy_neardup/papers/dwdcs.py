@@ -135,9 +135,9 @@ def merge(groups: Iterable[frozenset[str]], threshold: float = THRESHOLD) -> dic
 
     The meaning of a term t is Con(t), all terms of the groups that contain t (formula 5; for single words, formula 6 is
     the same). Two terms have the same meaning if their Rel (formula 7) is above the threshold, Rel_thr. Terms are taken
-    in the order of code points. A term without a concept becomes the name of a new concept, which contains all other
-    terms with the same meaning that have no concept yet. So a chain of close meanings does not become one concept, and
-    names depend on the groups alone. Section 3.2.1.
+    in the order of code points. Each term that has no concept yet becomes the name of a new one. All other terms with
+    the meaning of the name join the new concept, if they have none yet. So a chain of close meanings does not become
+    one concept, and names depend on the groups alone. Section 3.2.1.
     """
     con: dict[str, set[str]] = defaultdict(set)
     for group in groups:
@@ -154,7 +154,7 @@ def merge(groups: Iterable[frozenset[str]], threshold: float = THRESHOLD) -> dic
 
 
 def rel(overlap: int, a: int, b: int) -> float:
-    """Return Rel (formula 7), the similarity of two terms: from the sizes of their Con sets, and of the overlap."""
+    """Return Rel (formula 7), of two terms, from the sizes of their Con sets and of the intersection."""
     return overlap / ((a + b) / 2)
 
 

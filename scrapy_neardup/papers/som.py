@@ -73,7 +73,7 @@ def document_frequencies(found: Occurrences) -> Integers:
 
 
 def frequency_weights(found: Occurrences) -> Floats:
-    """Return CW of each entry, its TF-IDF, so scaled that the vector of each document has length 1; shape (entries,).
+    """Return CW of each entry: its TF-IDF, divided by the length of the document's TF-IDF vector; shape (entries,).
     Equation 2."""
     idf = np.log(found.size[0] / document_frequencies(found) + 0.01)
     weights = (found.in_title + found.in_text) * idf[found.terms]
