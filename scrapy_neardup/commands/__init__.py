@@ -37,7 +37,7 @@ GROUPS = {
 """The verbs in the groups of the short help, each with its module."""
 VERBS = {verb: module for group in GROUPS.values() for verb, module in group.items()}
 WITHOUT_STORE = ("dedupe", "lab")  # the modules whose verbs do not work on the project's store
-OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # further verbs that are accepted
+OTHER_WORDS = {"evaluate": ["lab", "evaluate"], "verify": ["stats", "--check"]}  # the meaning of further verbs
 SIGNALS = ("SIGTERM", "SIGHUP")  # Windows lacks SIGHUP
 INTERRUPTED, UNREAD = 130, 141  # the exit codes of processes that SIGINT and SIGPIPE ended
 

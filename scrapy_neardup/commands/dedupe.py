@@ -47,8 +47,8 @@ def run_dedupe(opts: argparse.Namespace, settings: BaseSettings) -> int:
 
     The ending of a file's name gives its format: JSON lines, a JSON array, CSV, Parquet (pip install
     'scrapy-neardup[parquet]') or WARC. OUT may have another format than the feeds, but Parquet is written only from
-    Parquet, and WARC only from WARC. Rows without text are kept, apart from copies of records. Unreadable rows are
-    left out, and the first ten are reported. The exit code is then 1.
+    Parquet, and WARC only from WARC. Rows without text are kept, unless all their fields repeat an earlier row
+    (docs/items.md has the rules). Unreadable rows are left out, the first ten are reported, and the exit code is 1.
     """
     outputs = {"the_output": opts.output, "the_file_of_duplicates": opts.duplicates}
     options.check_apart(the_store=opts.store, a_feed=opts.feeds, **outputs, the_result="-" if opts.json else None)

@@ -116,9 +116,9 @@ def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
       scrapy neardup changes --store neardup.sqlite
 
     The last crawl is compared with the last full crawl of the same spider. new: a new URL with new content. changed:
-    other content than at the URL's previous visit, with the resemblance of the texts, or `fields` if the text is the
-    same, and the names of changed fields. moved: known content at a new URL, if it was no longer seen at an earlier
-    URL. gone: content of the previous crawl that no URL has now. Moved and gone pages are listed only for a crawl that
+    other content than at the previous visit of the URL. The line has the resemblance of the texts, or `fields` if they
+    are the same, and the names of changed fields. moved: known content at a new URL, while no earlier URL has it now.
+    gone: content of the previous crawl that no URL has now. Moved and gone pages are listed only for a crawl that
     finished and left out no pages.
     """
     with held(with_store(opts, settings)) as store:
@@ -248,7 +248,7 @@ def _state(run: Run, *, is_dead: bool) -> str:
     """Return the state of a run. A run that died counts as closed if a later run kept its documents."""
     if run.closed is not None and run.closed == run.paused:
         return "closed"
-    return "died" if run.closed is not None or is_dead else "alive"  # or a later run closed and forgot it
+    return "died" if run.closed is not None or is_dead else "alive"  # closed, but not by itself: it was forgotten
 
 
 def died(store: Store) -> list[Run]:

@@ -42,7 +42,7 @@ RULES, SITES, CLASSES = 8, 2_000, 100_000  # the maximum of remembered rules for
 
 _SESSION = re.compile(r"=(?=.*\d)[\w.%-]{8,}$")  # the value of a session id: a new one for each visitor
 _NUMBER = re.compile(r".*=(?![01]$)[+-]?\d+")  # such a number matters: it may be a page of a list, an id or an amount
-_DATE = re.compile(r"/(?:19|20)\d\d(?:/[01]?\d(?:/[0-3]?\d)?)?(?=/)")  # such directories are one place
+_DATE = re.compile(r"/(?:19|20)\d\d(?:/[01]?\d(?:/[0-3]?\d)?)?(?=/)")  # all dates are one place
 
 
 class Variation(NamedTuple):

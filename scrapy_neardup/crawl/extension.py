@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 FLUSH_INTERVAL = 0.5  # seconds: a committed row is durable within one second
 SUMMARY_INTERVAL = 60.0
-CALM = 20  # a store on disk counts as working again after this many syncs without an error: a write may fail late
+CALM = 20  # a store on disk counts as working again after so many syncs without an error, since a write fails late
 _PASSING = "Items pass. Writes are kept in memory and tried again"
 _SHARED = object()  # the signal by which components find the shared state: its handler returns the state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
