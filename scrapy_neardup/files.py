@@ -49,7 +49,7 @@ def writing(path: str, endings: Sequence[str] = ("",), *, packs: bool = True) ->
         check_name(path, endings)
         with ExitStack() as stack:
             file = stack.enter_context(open(stack.enter_context(replacing(path)), "wb", _BUFFER))
-            if packs and is_gzipped(path):  # the header gets the final name, and no time: the same bytes each time
+            if packs and is_gzipped(path):  # its header has the final name and no time: equal bytes each time
                 file = cast("Any", stack.enter_context(gzip.GzipFile(path, "wb", fileobj=file, mtime=0)))
             yield file
     except BrokenPipeError:  # of standard output: nobody reads it any more

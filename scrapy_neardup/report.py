@@ -38,13 +38,13 @@ from .verdict import named
 
 SEEN = ("new", "changed")  # the kinds that any crawl can find
 KINDS = (*SEEN, "moved", "gone")
-FULL = "full"  # the stat of a run that finished and skipped no page because an earlier run had it
+FULL = "full"  # the stat of a run that finished and skipped no revisits (NEARDUP_REVISIT = "skip")
 NOT_FULL = "Moved and gone pages are unknown, since the crawl may have left out pages"
 _LIMITED = ("requests/stopped", "store/unjudged")  # a run with one of these stats missed pages
 
 
 class Change(NamedTuple):
-    """The change of one URL."""
+    """A URL with new or changed content, or a document that has moved or is gone."""
 
     kind: str  # one of `KINDS`; docs/how-to/incremental.md explains them
     url: str

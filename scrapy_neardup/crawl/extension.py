@@ -358,7 +358,7 @@ class NearDup:
             self.close_spider("neardup_store_failed")
 
     def close_spider(self, reason: str) -> None:
-        """Close the spider, unless it is closing."""
+        """Close the spider if it is open and not closing already."""
         engine = self.crawler.engine
         if not self._is_closing and engine and engine.spider:
             self._is_closing = True

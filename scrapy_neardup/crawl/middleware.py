@@ -215,7 +215,7 @@ class MirrorMiddleware(Component):
         """Return when a dead URL was last visited, and the other URLs that may have its content.
 
         The time is 0 if no content of the URL is held, or this run has delivered it. Delivered content needs no other
-        URLs, so none are returned; except, without NEARDUP_SKIP_MIRRORS, for the first dead link with this content.
+        URLs, and gets none. Without NEARDUP_SKIP_MIRRORS, only the first dead link with this content still gets them.
         """
         link = self.dedup.store.resolve(url)
         document = link and link.signature
