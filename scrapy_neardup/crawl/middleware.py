@@ -297,8 +297,8 @@ class MirrorMiddleware(Component):
         """Note that `url` links to a new page. If `url` is a known copy, keep fetching it.
 
         List pages may share their text, but not their links. So any link counts for a copy of a page of the same host.
-        For a copy of another host's page (`is_abroad`), only a link to an original without copies counts. Otherwise, a
-        host that copies a list page and is crawled first could hide what only the copied page links to.
+        For a copy of another host's page (`is_abroad`), only a link to an original without copies counts. If it did not
+        count, a host that copies a list page and is crawled first could hide what only the copied page links to.
         """
         if self._copies.pop((url, is_abroad), None):
             self.neardup.keep_fetching(url)
