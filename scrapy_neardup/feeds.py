@@ -26,8 +26,6 @@ from .files import STREAM, FileError, check_name, has_ending, is_gzipped, json_t
 
 
 class Row(NamedTuple):
-    """A row of a feed."""
-
     number: int  # counted from 1 over all feeds together
     data: dict[str, Any]
     place: str  # the file and the place in it, for messages
