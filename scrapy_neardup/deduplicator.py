@@ -242,11 +242,11 @@ class Deduplicator:
         if document.is_one_of_several or (link and not link.signature):
             return is_own and not self.matcher.keeps_revisits and self._was_replaced(document.url or "", signature)
         last = link.signature if link and not link.evidence else None  # with evidence, no item was new
-        if not link or not last or link.firm == (document.url in document.loose):
+        if not link or not last or link.loose != (document.url in document.loose):
             return False
         if last.is_twin_of(new) or last.is_twin_of(signature):
             return False
-        if is_own and not link.firm and self._shares_url(signature, link):
+        if is_own and link.loose and self._shares_url(signature, link):
             return False
         # The fields and the title of another spider may differ though the page is the same.
         is_by_text = names_in(last.facts) == names_in(signature.facts) and not last.says_the_same(signature)
@@ -342,7 +342,7 @@ class Deduplicator:
         if canonical_url(document.url or "") != canonical_url(match.signature.url or ""):
             identity = hash_bytes(signature.sketch.codes + signature.facts)
             name = f"item {identity:016x}: {named(document.url, document.label)}"
-            visit = Visit("", match.signature, True, time.time(), evidence=match.evidence, firm=False, name=name)
+            visit = Visit("", match.signature, True, time.time(), evidence=match.evidence, loose=True, name=name)
             self.store.record(visit)
 
     def _link(
@@ -350,16 +350,16 @@ class Deduplicator:
     ) -> None:
         """Record that URLs returned a document; "" stands for a copy without a URL."""
         for url in urls:
-            firm = url not in document.loose
+            loose = url in document.loose
             known = self.store.resolve(url) if url else None
             own = known if known and known.signature and not known.is_copy else None
             # A URL with a document of its own does not become a copy, even if it, or a list page, gives a copy.
-            if own and ((evidence and not own.evidence) or (own.firm and not firm)):
+            if own and ((evidence and not own.evidence) or (loose and not own.loose)):
                 continue
             # A successor stays one until the original's own URL returns the document again.
             said = own.evidence if own and own.signature is signature and not evidence else evidence
             is_over = said is not evidence and self.deliveries.is_back(signature)
-            self.store.record(Visit(url, signature, is_copy or is_over, time.time(), document.size, said, firm))
+            self.store.record(Visit(url, signature, is_copy or is_over, time.time(), document.size, said, loose))
 
     def _take_place(self, document: Document, signature: Signature) -> None:
         """Make a document of a preferred host the original of the documents that it repeats.
@@ -373,7 +373,7 @@ class Deduplicator:
                 continue
             for link in self.store.visits(match.signature):
                 if link.url and link.url not in self.matcher.preference:
-                    copy = Visit(link.url, signature, True, link.seen, link.size, match.evidence, link.firm)
+                    copy = Visit(link.url, signature, True, link.seen, link.size, match.evidence, link.loose)
                     self.store.record(copy)
             if self.store.is_new(match.signature):
                 self.matcher.forget(match.signature)

@@ -264,7 +264,7 @@ class Mirrors:
             yield _requestable(url, rule.url), rule
 
     def _is_sure(self, link: Visit) -> bool:
-        return link.firm and time.time() - link.seen <= self._ttl
+        return not link.loose and time.time() - link.seen <= self._ttl
 
 
 def _requestable(url: str, counterpart: str) -> str:

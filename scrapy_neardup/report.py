@@ -140,7 +140,7 @@ class _Visits:
             self.delivered.add(id)
         else:
             self._delivered_before[id] = max(visit.seen, self._delivered_before.get(id, 0.0))
-        if visit.name or not (visit.firm or visit.url == document.url or self._is_listed(document)):
+        if visit.name or (visit.loose and not (visit.url == document.url or self._is_listed(document))):
             return
         if visit.url == document.url and not visit.is_copy:
             self.own.add(id)
@@ -155,7 +155,7 @@ class _Visits:
     def _is_listed(self, document: Signature) -> bool:
         """Return whether a document is that of an item from a list page, and the item has its own URL."""
         own = self._store.resolve(document.url) if document.url else None
-        return own is not None and not own.firm and own.signature is document
+        return own is not None and own.loose and own.signature is document
 
     def moved(self) -> Iterator[Change]:
         """Yield the moved documents, each with the first of its new URLs.

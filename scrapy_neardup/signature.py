@@ -68,7 +68,7 @@ class Visit:
     seen: float  # seconds since the epoch
     size: int = 0  # bytes of the response; 0 if unknown
     evidence: Evidence | None = None  # of a copy; also if the URL took its original's place, and `is_copy` is false
-    firm: bool = True  # false if the URL may return other content next time (`Document.loose`): it is never skipped
+    loose: bool = False  # true if the URL may return other content next time (`Document.loose`): it is never skipped
     name: str = ""  # of a visit that is not found by its URL; it begins with a kind such as `item`
     target: int | None = None  # the id of the document; set by the store
     at: int = 0  # the id of this state: the code of the run that first saw it, and a number; set by the store

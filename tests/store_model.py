@@ -55,7 +55,7 @@ class Known:
     seen: float
     size: int
     evidence: Evidence | None
-    firm: bool
+    loose: bool
     session: int
     nothing: bool = False
 

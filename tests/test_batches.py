@@ -64,7 +64,7 @@ def states(dedup: Deduplicator, documents: list[Document]) -> list[object]:
     """Return what is known of each URL."""
     urls = {url for each in documents for url in (each.url, *each.aliases) if url}
     links = [dedup.store.resolve(url) for url in sorted(urls)]
-    return [link and (link.is_copy, link.firm, link.signature and link.signature.sketch) for link in links]
+    return [link and (link.is_copy, link.loose, link.signature and link.signature.sketch) for link in links]
 
 
 Open = Callable[[], Deduplicator]

@@ -144,7 +144,7 @@ def test_an_item_with_the_dead_url_is_no_visit_of_it(crawl, a, archive, revisit)
         after = dedup.store.resolve(dead)
     assert before is not None
     assert after is not None
-    assert (after.seen, after.is_copy, after.firm) == (before.seen, False, True)
+    assert (after.seen, after.is_copy, after.loose) == (before.seen, False, False)
 
 
 @pytest.mark.parametrize("revisit", ["keep", *slow("drop")])

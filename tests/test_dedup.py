@@ -425,7 +425,7 @@ def test_keep_fetching_leaves_what_is_no_mirror(dedup: Deduplicator) -> None:
 
 def test_loose_urls_are_known_but_not_firm(dedup: Deduplicator) -> None:
     committed(dedup, A, aliases=(C,), loose=frozenset({C}))
-    assert (known(dedup, A).firm, known(dedup, C).firm) == (True, False)
+    assert (known(dedup, A).loose, known(dedup, C).loose) == (False, True)
 
 
 FAMILY = 30  # documents that are alike: more than are looked at

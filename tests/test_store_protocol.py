@@ -168,21 +168,21 @@ class Histories(RuleBasedStateMachine):
     # Links
 
     @rule(url=URLS, pick=PICK, nowhere=st.booleans(), is_copy=st.booleans(), back=st.integers(0, 5), evidence=EVIDENCE,
-          firm=st.booleans())  # fmt: skip
+          loose=st.booleans())  # fmt: skip
     def record(
-        self, url: Url, pick: int, nowhere: bool, is_copy: bool, back: int, evidence: Evidence | None, firm: bool
+        self, url: Url, pick: int, nowhere: bool, is_copy: bool, back: int, evidence: Evidence | None, loose: bool
     ) -> None:
         self.count += 1
         chosen = None if nowhere else self.held(pick, committed=True)
         document, signature = chosen or (None, None)
-        self._record(url, document, signature, is_copy and chosen is not None, self.count - back, evidence, firm)
+        self._record(url, document, signature, is_copy and chosen is not None, self.count - back, evidence, loose)
 
     def _record(
         self, url: Url, document: Document | None, signature: Signature | None, is_copy: bool, seen: float,
-        evidence: Evidence | None, firm: bool,
+        evidence: Evidence | None, loose: bool,
     ) -> None:  # fmt: skip
-        self.store.record(Visit(url.text, signature, is_copy, float(seen), self.count, evidence, firm))
-        self.model.events.append(Known(url, document, is_copy, seen, self.count, evidence, firm, self.own))
+        self.store.record(Visit(url.text, signature, is_copy, float(seen), self.count, evidence, loose))
+        self.model.events.append(Known(url, document, is_copy, seen, self.count, evidence, loose, self.own))
 
     @rule(path=st.sampled_from(PATHS), outcome=st.sampled_from([0, 1, 2]), content=st.integers(0, 2**64 - 1))
     def learn(self, path: str, outcome: int, content: int) -> None:
@@ -359,12 +359,12 @@ class Histories(RuleBasedStateMachine):
 
 def told(known: Known) -> tuple[object, ...]:
     number = known.document and float(known.document.number)
-    return known.url.text, number, known.is_copy, known.seen, known.size, known.evidence, known.firm
+    return known.url.text, number, known.is_copy, known.seen, known.size, known.evidence, known.loose
 
 
 def shown(link: Visit) -> tuple[object, ...]:
     number = link.signature and link.signature.first_seen
-    return link.url, number, link.is_copy, link.seen, link.size, link.evidence, link.firm
+    return link.url, number, link.is_copy, link.seen, link.size, link.evidence, link.loose
 
 
 def set_tail(monkeypatch: pytest.MonkeyPatch, tail: int | None) -> None:

@@ -60,7 +60,7 @@ def varied(place: Place) -> None:
             if name != "seen":
                 store.record(link(f"{URL}{name}", each if name == "again" else None))
         evidence = Evidence("simhash", 2, 0.875, 0.9, 1.25, "content")
-        store.record(Visit("http://m.example/a?x=1", whole, True, 2099.5, 4321, evidence, firm=False))
+        store.record(Visit("http://m.example/a?x=1", whole, True, 2099.5, 4321, evidence, loose=True))
         store.record(link("http://m.example/list", None))
         trials = [
             Trial(("a.example", "b.example"), ("", ""), (".html", ""), n, 0, n + 7, 3, 1, 50.0 + n) for n in (1, 2)
@@ -318,7 +318,7 @@ DOCUMENT = {
     "sample": False,
 }
 VISIT: dict[str, Any] = {"type": "visit", "key": visit_key(URL), "url": URL, "target": None, "is_copy": False}
-VISIT |= {"seen": 1.0, "size": 0, "firm": True, "evidence": None, "at": ID, "before": None, "name": ""}
+VISIT |= {"seen": 1.0, "size": 0, "loose": False, "evidence": None, "at": ID, "before": None, "name": ""}
 EVIDENCE = ["exact", 3, 0.9, 1.0, 1.0, None]
 TRIAL: list[Any] = [["a", "b"], ["", ""], ["", ""], 1, 0, 1, 1, 0, 1.0, False]
 HOST: dict[str, Any] = {"type": "host", "key": f"{ID:016x}", "trials": [], "met": {}, "counters": []}

@@ -153,7 +153,7 @@ class Variants(Adviser):
         here = variation(url, rule.names)
         own, seen = self._last.get(f"{here.plain} {rule.names}", (here.plain, 0.0)) if here else ("", 0.0)
         visit = self._dedup.store.resolve(own)
-        is_long = visit and visit.firm and visit.signature and visit.signature.sketch.tokens >= SHORT
+        is_long = visit and not visit.loose and visit.signature and visit.signature.sketch.tokens >= SHORT
         return replace(visit, seen=max(seen, visit.seen)) if visit and is_long else None
 
     def _stands_for(self, url: str, rule: Rule, held: Signature) -> bool:

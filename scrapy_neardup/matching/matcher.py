@@ -387,7 +387,7 @@ class Matcher:
         if self.keeps_revisits:
             return True
         link = self._store.resolve(document.url)
-        return link is not None and link.firm and (link.signature is not None or document.has_own_url)
+        return link is not None and not link.loose and (link.signature is not None or document.has_own_url)
 
     def _has_own(self, document: Document, earlier: Signature) -> bool:
         """Return whether the URL of a document had a document of its own before this run.
@@ -466,7 +466,7 @@ class Matcher:
         Return None if `url` has no such document, or if the comparison proves nothing.
         """
         link = self._store.resolve(url)
-        held = link.signature if link and link.firm else None
+        held = link.signature if link and not link.loose else None
         if link is None or held is None:
             return None
         found, is_apart = compare(signature.sketch, held.sketch), self.reviews.differ(signature.url, held.url)

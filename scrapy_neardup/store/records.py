@@ -43,18 +43,18 @@ from ..text.urls import canonical_url
 
 DOCUMENT, VISIT, RUN, HOST, META = "document", "visit", "run", "host", "meta"
 MADE = "meta/made"  # the key of the record of the store
-FORMAT = 21  # the version of the rows and their fields
+FORMAT = 22  # the version of the rows and their fields
 FIELDS = {
     RUN: ("started", "closed", "sealed", "paused", "forgotten", "lost", "stats", "writer", "fields"),
     DOCUMENT: ("url", "title", "first_seen", "record", "label", "sample"),
-    VISIT: ("target", "size", "seen", "url", "is_copy", "firm", "evidence", "at", "before", "name"),
+    VISIT: ("target", "size", "seen", "url", "is_copy", "loose", "evidence", "at", "before", "name"),
     HOST: ("trials", "met", "counters"),
 }
 _UNREADABLE = struct.error, UnpackException
 DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, *_UNREADABLE)
 """Exceptions to catch when reading bytes that may be damaged, such as truncated JSON or `1e999` for a number."""
 
-_DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, True, None, 0, None, "")  # of the fields of a visit
+_DEFAULTS: tuple[Any, ...] = (None, 0, 0, "", False, False, None, 0, None, "")  # of the fields of a visit
 _ERRORS = "surrogatepass"  # URLs and titles may contain lone surrogates
 _ROWS = 1 << 32  # the maximum number of rows of a run
 _IDS = {  # names of rows; that of a run is in a file name too, so a hostile one must not lead out of the folder
@@ -299,7 +299,7 @@ def body_of(key: Key, record: Record) -> Any:
 
 def _visit_body(visit: Visit) -> list[Any]:
     body = [
-        visit.target, visit.size, visit.seen, visit.url, visit.is_copy, visit.firm, visit.evidence,
+        visit.target, visit.size, visit.seen, visit.url, visit.is_copy, visit.loose, visit.evidence,
         0 if visit.at == visit.target else visit.at, visit.before and _visit_body(visit.before), visit.name,
     ]  # fmt: skip
     while body and body[-1] == _DEFAULTS[len(body) - 1]:
@@ -315,9 +315,9 @@ def _document(key: Any, body: Any) -> Signature:
 
 def _visit(key: Any, body: Any) -> Visit:
     fields: list[Any] = [*body, *_DEFAULTS[len(body) :]]
-    target, size, seen, url, is_copy, firm, evidence, at, before, name = fields
+    target, size, seen, url, is_copy, loose, evidence, at, before, name = fields
     found, earlier = Evidence(*evidence) if evidence else None, _visit(key, before) if before else None
-    return Visit(url, None, is_copy, seen, size, found, firm, name, target, at or target or 0, earlier)
+    return Visit(url, None, is_copy, seen, size, found, loose, name, target, at or target or 0, earlier)
 
 
 def _host(key: Any, body: Any) -> HostNews:

@@ -271,7 +271,7 @@ def _packed(visit: Visit, at: int, before: Visit | None, *, is_own: bool | None 
 def _with(visit: Visit, url: str, document: Signature | None, at: int, before: Visit | None) -> Visit:
     """Return a visit with other values, in a fifth of the time that `replace` takes."""
     return Visit(
-        url, document, visit.is_copy, visit.seen, visit.size, visit.evidence, visit.firm, visit.name, visit.target,
+        url, document, visit.is_copy, visit.seen, visit.size, visit.evidence, visit.loose, visit.name, visit.target,
         at, before,
     )  # fmt: skip
 
