@@ -171,7 +171,8 @@ class Deduplicator:
                 self.foresee(())  # discard prefetched lookups, which do not know of this document
             signature = self.sign(document)
         is_held = signature.can_be_repeated
-        match = self._enter(document, signature) if is_held else self.matcher.best(document, signature)
+        look = partial(self.matcher.best, document, signature)
+        match = self.store.claim(signature, look) if is_held else look()
         self.matcher.learn(document, signature, match)
         claim = Claim(self, document, signature, match)
         if match is None and is_held:
@@ -199,18 +200,6 @@ class Deduplicator:
                 self._signed[document] = self.sign(document, record)
         with suppress(StoreError):  # the claim raises a lasting error again
             self.store.foresee([each for each in self._signed.values() if each.can_be_repeated])
-
-    def _enter(self, document: Document, signature: Signature) -> Match | None:
-        """Return the match of a document with a held one. If there is none, hold the document as pending."""
-        match, is_held = None, False
-        try:
-            self.store.intend(signature)
-            while not is_held and (match := self.matcher.best(document, signature)) is None:
-                is_held = self.store.add(signature)
-        finally:
-            if not is_held:
-                self.store.leave(signature)
-        return match
 
     def sign(self, document: Document, record: bytes | None = None) -> Signature:
         """Return the signature of a document. Raise ValueError for an invalid fingerprint."""

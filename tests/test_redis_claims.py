@@ -113,12 +113,16 @@ def test_document_that_came_in_between_is_found(place: Place) -> None:
     with place.opened() as one, place.opened() as other:
         commit(other, held := signature("other", exact=7, simhash=0xFF))
         mine = signature("mine", exact=7, simhash=0xFF00)
-        one.intend(mine)
-        assert [s.url for _, s in one.find(mine)] == [held.url]
-        commit(other, newer := signature("newer", exact=7, simhash=0xFF0000))
-        assert not one.add(mine)
-        assert newer.url in [s.url for _, s in one.find(mine)]
-        assert one.add(mine)
+        newer, found = signature("newer", exact=7, simhash=0xFF0000), []
+
+        def look() -> None:
+            found.append([s.url for _, s in one.find(mine)])
+            if len(found) == 1:
+                commit(other, newer)
+
+        one.claim(mine, look)
+        assert found == [[held.url], found[-1]]
+        assert newer.url in found[-1]
         settle(one)
         assert len(one) == 3
 

@@ -101,13 +101,12 @@ def test_run_that_is_begun_anew_in_the_midst_of_a_batch(server: Server) -> None:
 
 def test_run_that_is_begun_anew_when_a_document_is_looked_for_again(server: Server) -> None:
     old, late, last = signature("old"), signature("late", simhash=0xFF), signature("last", exact=2, simhash=0xFF00)
+    found: list[list[str]] = []
     with closing(open_store(server.address, detectors())) as store:
         commit(store, old)
         store.foresee([late, last])
-        store.intend(late)
-        assert names(s for _, s in store.find(late)) == ["old"]
-        assert store.add(late)
+        store.claim(late, lambda: found.append(names(s for _, s in store.find(late))))
+        assert found.pop() == ["old"]
         take_for_dead(server, store)
-        store.intend(last)
-        assert not list(store.find(last))
-        assert store.add(last)
+        store.claim(last, lambda: found.append(names(s for _, s in store.find(last))))
+        assert found == [[]]

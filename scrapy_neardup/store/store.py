@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from operator import attrgetter
@@ -37,6 +37,7 @@ from ..hosts import Hosts, Trial
 from ..row_index import Question, sharing
 from ..signature import Signature, Visit
 from ..text.urls import canonical_url, host, site
+from ..verdict import Match
 from . import records
 from .backend import Backend, Entry, Forgotten, Found, Lookup, Row, Selection, StoreError
 from .records import DOCUMENT, HOST, RUN, VISIT, HostNews, Run
@@ -83,8 +84,8 @@ class Store:
         self._gone: WeakSet[Signature] = WeakSet()  # withdrawn or forgotten by this process; see `_is_gone`
         self._elsewhere: WeakSet[Signature] = WeakSet()  # pending in another process or crawl when last found
         self._samples: Counter[str] = Counter()  # the number of samples by host that this process made
-        self._intended: Signature | None = None  # see `intend`
-        self._seen = b""  # `Found.seen` of the last lookup of the intended document
+        self._claimed: Signature | None = None  # the document that `claim` has under way
+        self._seen = b""  # `Found.seen` of its last lookup
         self._foreseen: dict[Signature, Found] = {}  # see `foresee`
         try:
             self._begin(run, writer)
@@ -124,17 +125,30 @@ class Store:
         together = sharing(asked)
         return {signatures[place]: each for place, each in enumerate(asked) if place not in together}
 
-    def intend(self, signature: Signature) -> None:
-        """Set the document to hold. A server holds it at its next lookup if no row has one of its keys."""
-        self._intended, self._seen = signature, b""
+    def claim(self, signature: Signature, look: Callable[[], Match | None]) -> Match | None:
+        """Return the match of a document with its original. If there is none, hold the document as pending.
+
+        `look` calls `find`, and returns the match, if any. It is called again if it may have missed new candidates. A
+        server holds the document at its lookup if no row has one of its keys.
+        """
+        found, is_held = None, False
+        self._claimed, self._seen = signature, b""
+        try:
+            while not is_held and (found := look()) is None:
+                is_held = self.add(signature, self._seen)
+        finally:
+            self._claimed = None
+            if not is_held and signature in self.pending:
+                self.withdraw(signature)
+        return found
 
     def find(self, signature: Signature) -> list[tuple[str, Signature]]:
         """Return each candidate as a pair of detector name and document, in the order of the detectors."""
-        found, is_intended = self._foreseen.pop(signature, None), signature is self._intended
+        found, is_claimed = self._foreseen.pop(signature, None), signature is self._claimed
         if found is None:
-            entry = self.entry(signature) if is_intended and self.is_remote else None
+            entry = self.entry(signature) if is_claimed and self.is_remote else None
             [found] = self._ask({signature: self.lookup.question(signature)}, [entry])
-        if is_intended:
+        if is_claimed:
             self._seen = found.seen
             if found.is_held:
                 self._keep_pending(signature)
@@ -152,8 +166,8 @@ class Store:
         return found
 
     def _candidates(self, signature: Signature, found: Found) -> list[tuple[str, Signature]]:
-        """Return the candidates in `found`. On a server, pending ones count only if `signature` is to be held."""
-        is_look = self.is_remote and signature is not self._intended
+        """Return the candidates in `found`. On a server, pending ones count only for a document to claim."""
+        is_look = self.is_remote and signature is not self._claimed
         rows = {row.key: row for row in chain(found.near, *found.rows.values())}
         # A damaged index may lead to any row.
         some = (row for row in rows.values() if records.is_id(row.key) and not (is_look and row.is_pending))
@@ -172,14 +186,13 @@ class Store:
         """Sort documents, oldest first. Leave out forgotten ones."""
         return sorted((each for each in documents if not self._is_gone(each)), key=attrgetter("first_seen", "id"))
 
-    def add(self, signature: Signature) -> bool:
-        """Hold a document as pending. Return False if its lookup may have missed new candidates; then repeat it."""
+    def add(self, signature: Signature, seen: bytes = b"") -> bool:
+        """Hold a document as pending. Return False if the lookup that gave `seen` may have missed new candidates."""
         if signature not in self.pending:
-            if not self.backend.hold(self.entry(signature), self._seen if signature is self._intended else b""):
+            if not self.backend.hold(self.entry(signature), seen):
                 return False
             self._keep_pending(signature)
         self.lookup.enter(signature)  # after its lookups, so that it does not find itself
-        self._intended = None
         return True
 
     def _keep_pending(self, signature: Signature) -> None:
@@ -188,12 +201,6 @@ class Store:
         signature.count = self.urls.count
         if self.run:  # else its row keeps it in memory
             self._held[signature.id] = signature
-
-    def leave(self, signature: Signature) -> None:
-        """Cancel the claim on a document that is not to be held after all, such as a copy."""
-        self._intended = None
-        if signature in self.pending:
-            self.withdraw(signature)
 
     def is_pending(self, signature: Signature) -> bool:
         """Return whether the last lookup found a document pending elsewhere. Only the first call returns True."""
