@@ -384,7 +384,7 @@ def test_many_pending_documents_are_in_no_level(place: Place) -> None:
         for document in pending:
             store.add(document)
         for _ in range(10):
-            store.backend.write([Entry("meta/x", {"n": 1}, keeps_place=True)])
+            store.backend.write([Entry("meta/x", {"n": 1}, is_news=False)])
             store.flush()
             settle(store)
         assert sum(map(len, held.levels)) == 0

@@ -52,7 +52,7 @@ class Entry(NamedTuple):
     record: Record
     keys: array[int] = array("Q")  # the 64-bit keys by which the index finds the row, with well-mixed bits
     simhash: int | None = None
-    keeps_place: bool = False  # true for a change that keeps the postings; other processes do not read it as news
+    is_news: bool = True  # false for a change that keeps the postings: other processes do not read it
 
 
 @dataclass

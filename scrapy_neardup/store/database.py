@@ -32,7 +32,7 @@ END = (1 << 63) - 1  # above the number of any row
 WRITTEN = 400  # rows in a statement that writes, since SQLite accepts at least 999 parameters
 PATIENCE = 1.0  # seconds between two checks that the thread is alive
 Changes: TypeAlias = Mapping[Key, tuple[Record | None, bool]]
-"""By key: the record to write, or None to delete the row; and whether the row gets a new number."""
+"""By key: the record to write, or None to delete the row; and whether it is news, so that the row gets a new number."""
 _LEAST_BYTES = 512  # the minimum size of an SQLite file, which is one page
 _NO_STORE = "is not a store: its file is not a database; it was left as it is"
 _ADVICE = {

@@ -113,10 +113,10 @@ class MemoryBackend(Backend):
         self.index.grow(self._written)
 
     def _put(self, entry: Entry) -> None:
-        key, record, keys, simhash, keeps_place = entry
+        key, record, keys, simhash, is_news = entry
         if (known := self._pending.pop(key, None)) is not None:
             keys, simhash = keys[known:], None
-        if (keys or simhash is not None) and not keeps_place:
+        if is_news and (keys or simhash is not None):
             self.index.add(cast(int, key), keys, simhash)
         self._rows[key] = record
 
@@ -249,16 +249,16 @@ class SqliteBackend(MemoryBackend):
             self._waiting[entry.key] = True
         for entry in entries:
             self._put(entry)
-            self._wait(entry.key, is_new=not entry.keeps_place)
+            self._wait(entry.key, is_news=entry.is_news)
 
-    def _wait(self, key: Key, *, is_new: bool) -> None:
-        self._waiting[key] = is_new or self._waiting.get(key, False)
+    def _wait(self, key: Key, *, is_news: bool) -> None:
+        self._waiting[key] = is_news or self._waiting.get(key, False)
 
     def flush(self, *, wait: bool) -> None:
         if self._writer:
             self._settle(wait=wait)
             while self._waiting and not self._writing:
-                changes = {key: (self._rows.get(key), is_new) for key, is_new in self._waiting.items()}
+                changes = {key: (self._rows.get(key), is_news) for key, is_news in self._waiting.items()}
                 self._waiting = {}
                 self._writing = self._writer.write(changes), changes
                 self._settle(wait=wait)
@@ -271,11 +271,11 @@ class SqliteBackend(MemoryBackend):
         if self._writing and (wait or self._writing[0].done()):
             (future, changes), self._writing = self._writing, None
             if error := future.exception():
-                later, self._waiting = self._waiting, {key: is_new for key, (_, is_new) in changes.items()}
-                for key, is_new in later.items():
-                    self._wait(key, is_new=is_new)
+                later, self._waiting = self._waiting, {key: is_news for key, (_, is_news) in changes.items()}
+                for key, is_news in later.items():
+                    self._wait(key, is_news=is_news)
                 raise error
-            new = sum(is_new and record is not None for record, is_new in changes.values())
+            new = sum(is_news and record is not None for record, is_news in changes.values())
             self._own.append((future.result(), future.result() + new - 1))
             self.version = 0  # so that `news` reads the rows after these
             for key in changes.keys() - self._waiting.keys():

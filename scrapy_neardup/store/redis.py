@@ -189,7 +189,7 @@ class RedisBackend(Server, Backend):
         operations: list[Operation] = [["drop", *located(each), False] for each in deleted]
         for entry in entries:
             _, row, keys, simhash, value = _hold(entry)
-            known = keys if entry.keeps_place else self.held[row][2] if row in self.held else b""
+            known = self.held[row][2] if row in self.held else b"" if entry.is_news else keys
             operations.append(["row", row, keys, simhash, value, len(known)])
         self.add(*operations)
 

@@ -181,7 +181,7 @@ class Visits:
             raise
         is_same = known and (known.target, known.is_copy) == (visit.target, visit.is_copy)
         if known and is_same and self._session.is_of_writer(known.at):
-            return _entry(key, _packed(visit, known.at, known.before, is_own=_is_own(known)), keeps_place=True)
+            return _entry(key, _packed(visit, known.at, known.before, is_own=_is_own(known)), is_news=False)
         if visit.is_copy or known:
             self._recount(known, -1)
             self._recount(visit, 1)
@@ -258,8 +258,8 @@ def former(visit: Visit) -> Visit | None:
     return before
 
 
-def _entry(key: int, stored: Visit, *, keeps_place: bool = False) -> Entry:
-    return Entry(key, stored, records.visit_keys(stored), None, keeps_place)
+def _entry(key: int, stored: Visit, *, is_news: bool = True) -> Entry:
+    return Entry(key, stored, records.visit_keys(stored), None, is_news)
 
 
 def _packed(visit: Visit, at: int, before: Visit | None, *, is_own: bool | None = None) -> Visit:
