@@ -183,9 +183,7 @@ class Matcher:
         self.compared = 0  # the number of compared candidates so far
         self._store = store
         self._scope = SCOPES[config.scope]
-        self.apart: tuple[Signature, int] | None = None
-        """For the last judged document: an earlier one that it repeats, and the name (`name_of`) of the only fact that
-        keeps the two apart."""
+        self.apart: tuple[Signature, int] | None = None  # of the last judged document; see `_note_apart`
         self._siblings = Siblings(store.pages)
         self._erasures = store.session.erasures
         self.keeps_revisits = config.revisit == "keep"
@@ -450,7 +448,7 @@ class Matcher:
         return bool(needed) or (are_listed and listing(later.url or "") == listing(earlier.url or ""))
 
     def _note_apart(self, later: Signature, earlier: Signature) -> None:
-        """If only one fact keeps a document apart from an earlier one that it repeats, set `apart`.
+        """If a document repeats an earlier one but for one fact, set `apart` to that one and the fact's hashed name.
 
         Both must be of one host, and have the same text or, without NEARDUP_REVISIT = "keep", the same URL.
         """
