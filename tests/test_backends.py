@@ -112,11 +112,11 @@ def find(backend: Backend, value: int, most: int = NEWEST) -> list[Key]:
 
 
 def found_by(backend: Backend, key: int, most: int = NEWEST) -> list[Key]:
-    return keys_of(backend.find([Question(array("Q", [key]), most)])[0].rows.get(key, []))
+    return keys_of(backend.find([Question(array("Q", [key]), most)])[0][0].rows.get(key, []))
 
 
 def near(backend: Backend, simhash: int, distance: int) -> list[Key]:
-    return keys_of(backend.find([Question(array("Q"), 0, simhash, distance)])[0].near)
+    return keys_of(backend.find([Question(array("Q"), 0, simhash, distance)])[0][0].near)
 
 
 def written(backend: Backend, rows: Sequence[Entry], deleted: Sequence[Entry] = ()) -> None:
@@ -128,7 +128,7 @@ def written(backend: Backend, rows: Sequence[Entry], deleted: Sequence[Entry] = 
 def claim(backend: Backend, entry: Entry) -> Found:
     """Ask for all keys of a document, to hold it."""
     question = Question(entry.keys, NEWEST, entry.simhash, 3)
-    return backend.find([question], [entry])[0]
+    return backend.find([question], [entry])[0][0]
 
 
 # Finding
@@ -175,7 +175,7 @@ def test_several_questions_are_answered_at_once(place: Place) -> None:
     backend.write([one, two])
     first, second, third = map(key_of, (11, 12, 13))
     asked = [(array("Q", [first, second]), 4), (array("Q", [third]), 4), (array("Q", [second]), 1, 1, 3)]
-    found = backend.find([Question(*each) for each in asked])
+    found, _ = backend.find([Question(*each) for each in asked])
     told = [{key: keys_of(rows) for key, rows in each.rows.items() if rows} for each in found]
     assert told == [{first: [one.key], second: [two.key]}, {}, {second: [two.key]}]
     assert [keys_of(each.near) for each in found] == [[], [], [one.key]]

@@ -64,7 +64,6 @@ class Found:
     near: list[Row] = field(default_factory=list)  # the rows with a near SimHash
     is_held: bool = False  # true if the back end now holds the entry that was passed with the lookup
     seen: bytes = b""  # a token by which `hold` detects rows that were added after the lookup
-    ahead: list[Row] = field(default_factory=list)  # the rows with the keys passed as `ahead`
 
 
 class Backend(Protocol):
@@ -93,8 +92,8 @@ class Backend(Protocol):
 
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
-    ) -> list[Found]:
-        """Return one answer for each question, in order. The first answer also has the rows with the keys `ahead`.
+    ) -> tuple[list[Found], list[Row]]:
+        """Return one answer for each question, in order, and the rows with the keys `ahead`.
 
         `entries` has, for each question, a document to hold, or None. A server holds the document as pending if no
         row has a key of the question, even if a row has a near SimHash. After the first document that it can't hold,
@@ -103,7 +102,7 @@ class Backend(Protocol):
 
     def rows_of(self, *keys: int, most: int) -> list[Row]:
         """Return the newest rows of each key, oldest first. A few of them may belong to another key."""
-        [found] = self.find([Question(array("Q", keys), most)])
+        [found], _ = self.find([Question(array("Q", keys), most)])
         return [*chain.from_iterable(found.rows.values())]
 
     def size(self, kind: str) -> int:

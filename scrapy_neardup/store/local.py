@@ -58,12 +58,10 @@ class MemoryBackend(Backend):
 
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
-    ) -> list[Found]:
+    ) -> tuple[list[Found], list[Row]]:
         places = self.index.find(questions)
         answers = [self._found(question, found) for question, found in zip(questions, places, strict=True)]
-        if ahead:
-            answers[0].ahead = self.get(ahead)
-        return answers
+        return answers, self.get(ahead)
 
     def _found(self, question: Question, places: Places, times: int = 1) -> Found:
         """Return the rows at `places`, which the index gave when asked for `times` as many rows as the question wants.
@@ -176,15 +174,15 @@ class SqliteBackend(MemoryBackend):
 
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
-    ) -> list[Found]:
-        found = super().find(questions, entries, ahead)
+    ) -> tuple[list[Found], list[Row]]:
+        found, rows_ahead = super().find(questions, entries, ahead)
         some = self._meeting if self in self._meeting else ()
         for other in [each for each in some if each is not self and each._place == self._place]:
             for answer, unread in zip(found, other.unread(questions), strict=True):
                 for key, rows in unread.rows.items():
                     answer.rows[key] = _joined(rows, answer.rows.get(key, ()))
                 answer.near = _joined(unread.near, answer.near)
-        return found
+        return found, rows_ahead
 
     def unread(self, questions: Sequence[Question]) -> list[Found]:
         """Return the pending and unwritten documents that answer questions of another back end of this process.
@@ -192,7 +190,7 @@ class SqliteBackend(MemoryBackend):
         An unwritten document counts as pending, unless the last write failed. So the other back end waits until the
         document is in the file, and only then writes a visit that names it.
         """
-        answers = super().find(questions)
+        answers, _ = super().find(questions)
         found = chain.from_iterable(chain(each.near, *each.rows.values()) for each in answers)
         new = {row.key: cast(Record, row.value) for row in found if row.key in self._rows and is_id(row.key)}
         waits = new.keys() <= self._pending.keys() or self._can_write()

@@ -126,15 +126,14 @@ class RedisBackend(Server, Backend):
 
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
-    ) -> list[Found]:
+    ) -> tuple[list[Found], list[Row]]:
         with store_errors(self.name):
             holds = [entry and _hold(entry) for entry in entries or [None] * len(questions)]
             places = [*map(place, ahead)]
             told, answers = self._look([*map(_asked, questions, holds)], holds, places)
             rows = self._decoded(told)
             found = [self._found(question, answer, rows) for question, answer in zip(questions, answers, strict=True)]
-            found[0].ahead = [rows[each] for each in places if each in rows]
-            return found
+            return found, [rows[each] for each in places if each in rows]
 
     def _look(self, asked: Sequence[Any], holds: Sequence[Operation | None], places: Sequence[bytes] = ()) -> Any:
         """Send lookups, and note the documents that the server now holds. Return the rows found, and the answers."""

@@ -161,8 +161,8 @@ class Store:
         if not self.is_remote:  # a server finds the rows of all processes
             self.catch_up()
         visits = [records.visit_key(each.url) for each in questions if each.url]
-        found = self.backend.find([*questions.values()], entries, visits)
-        self.urls.take(visits, found[0].ahead)
+        found, rows = self.backend.find([*questions.values()], entries, visits)
+        self.urls.take(visits, rows)
         return found
 
     def _candidates(self, signature: Signature, found: Found) -> list[tuple[str, Signature]]:
