@@ -137,13 +137,9 @@ class Level:
 
     def find(self, questions: list[Question], nearest: int) -> list[tuple[int, int, int, int]]:
         """Return hits, oldest row first: (position of the question, key or 0 for a near SimHash, place, distance)."""
-        hits = sorted(_HIT.iter_unpack(self.look(questions, nearest)), key=itemgetter(2))
-        return [(at, key, self.places.item(slot), far) for at, key, slot, far in hits]
-
-    def look(self, questions: list[Question], nearest: int) -> bytes:
-        """Return the hits as bytes; see `_find`."""
         find = native.compiled.find if native.compiled else _find
-        return find(self.entries, self.simhashes, questions, nearest)
+        hits = sorted(_HIT.iter_unpack(find(self.entries, self.simhashes, questions, nearest)), key=itemgetter(2))
+        return [(at, key, self.places.item(slot), far) for at, key, slot, far in hits]
 
     def count(self, key: int) -> int:
         low = _posting(key)
