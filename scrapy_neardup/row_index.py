@@ -296,14 +296,14 @@ def sharing(questions: Sequence[Question]) -> set[int]:
     near = native.compiled.near if native.compiled else _near
     found, first = set[int](), dict[int, int]()
     simhashes, of_simhashes = array("Q"), list[int]()
-    for place, (keys, _, simhash, distance) in enumerate(questions):
-        others = {first.setdefault(key, place) for key in keys}
+    for at, (keys, _, simhash, distance) in enumerate(questions):
+        others = {first.setdefault(key, at) for key in keys}
         if simhash is not None:
             others.update([of_simhashes[row] for row, _ in near(simhashes, simhash, distance)])
             simhashes.append(simhash)
-            of_simhashes.append(place)
-        if others - {place}:
-            found |= {place, *others}
+            of_simhashes.append(at)
+        if others - {at}:
+            found |= {at, *others}
     return found
 
 
@@ -386,14 +386,14 @@ def _find(entries: Integers, simhashes: Integers, questions: Sequence[Question],
             slots = slots_from(max(start, at - crowd), min(end, at + crowd))
             far = np.bitwise_count(simhashes[slots] ^ asked)
             order = np.lexsort((slots, far))[: min(nearest, int(np.count_nonzero(far <= distance)))]
-            found += ((number, 0, int(slots[place]), int(far[place])) for place in order)
+            found += ((number, 0, int(slots[one]), int(far[one])) for one in order)
     return b"".join(_HIT.pack(*hit) for hit in found)
 
 
 def _near(simhashes: array[int], simhash: int, distance: int) -> list[tuple[int, int]]:
     """Return the positions of near SimHashes in an array, in ascending order, each with its Hamming distance."""
     far = np.bitwise_count(np.frombuffer(simhashes, np.uint64) ^ np.uint64(simhash))
-    return [(place, int(far[place])) for place in (far <= distance).nonzero()[0].tolist()]
+    return [(at, int(far[at])) for at in (far <= distance).nonzero()[0].tolist()]
 
 
 @cache
@@ -412,5 +412,5 @@ def flips(distance: int) -> list[tuple[int, int]]:
     for block in range(BLOCKS):
         for count in range(least + (block < more) + 1):
             ways = combinations(range(BLOCK_BITS), count)
-            found += ((block, bits) for bits in sorted(sum(1 << place for place in places) for places in ways))
+            found += ((block, bits) for bits in sorted(sum(1 << at for at in some) for some in ways))
     return found

@@ -123,7 +123,7 @@ class Store:
         """
         asked = [self.lookup.question(each) for each in signatures]
         together = sharing(asked)
-        return {signatures[place]: each for place, each in enumerate(asked) if place not in together}
+        return {signatures[at]: each for at, each in enumerate(asked) if at not in together}
 
     def claim(self, signature: Signature, look: Callable[[], Match | None]) -> Match | None:
         """Return the match of a document with its original. If there is none, hold the document as pending.
