@@ -84,13 +84,10 @@ class Claim:
         if self.state != "pending":
             return
         self.state = state
-        try:
+        with ExitStack() as stack:  # calls all of them, even if the store or one of them raises
+            for callback in reversed(self._observers):
+                stack.callback(callback)
             self._dedup.settle(self)
-        finally:
-            if self._observers:
-                with ExitStack() as stack:  # call all of them, even if one raises
-                    for callback in reversed(self._observers):
-                        stack.callback(callback)
 
 
 class Deduplicator:
