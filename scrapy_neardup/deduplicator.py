@@ -167,12 +167,11 @@ class Deduplicator:
             if self._signed:
                 self.foresee(())  # discard prefetched lookups, which do not know of this document
             signature = self.sign(document)
-        is_held = signature.can_be_repeated
         look = partial(self.matcher.best, document, signature)
-        match = self.store.claim(signature, look) if is_held else look()
+        match = self.store.claim(signature, look) if signature.can_be_repeated else look()
         self.matcher.learn(document, signature, match)
         claim = Claim(self, document, signature, match)
-        if match is None and is_held:
+        if signature in self.store.pending:
             self.pending[signature] = claim
         return claim
 
