@@ -79,7 +79,7 @@ class MirrorMiddleware(Component):
         self._led: WeakKeyDictionary[Signature, str] = WeakKeyDictionary()
         self._failed: LocalCache[str, bool] = LocalCache(MOST_FAILED)  # canonical URLs, hosts, and reasons for skips
         self._skipped: LocalCache[str, bool] = LocalCache(LINKS)  # URLs; if a spider requests one again, it is sent
-        # The URLs of copies, and of pages with links, in any order. Each key ends in `is_abroad`: see `_note_link`.
+        # By URL and `is_abroad`, see `_note_link`: copies, and pages with links; apart, so that links displace no copy.
         self._copies: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self._linking: LocalCache[tuple[str, bool], bool] = LocalCache(LINKS)
         self.crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
