@@ -36,6 +36,19 @@ class Verdict:
     changed: bool = False
     """True if the document's own URL last returned another document, which is still held."""
 
+    def is_dropped(self, revisit: str, *, is_written: bool = False) -> bool:
+        """Return whether the document's item is dropped, given NEARDUP_REVISIT.
+
+        With "keep", only the feed of this run counts. With another value, the feeds of earlier runs count too, but an
+        item is kept if its URL last returned another document. `is_written`: whether an earlier row of the same feeds
+        has the document; a duplicate of such a row is never kept. A crawl leaves this out: `status` tells it.
+        """
+        if self.status == "unique":
+            return False
+        if revisit == "keep":
+            return is_written or self.status == "duplicate"
+        return not self.changed or (is_written and self.status == "duplicate")
+
     def sentence(self, url: str | None, label: str = "") -> str:
         """Return the verdict on the document with this URL and label as a sentence."""
         subject = named(url, label)

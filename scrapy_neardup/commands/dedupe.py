@@ -17,7 +17,6 @@ from ..feeds import Feeds, JsonLines, Row, Warc, writing_rows
 from ..files import FileError, json_text, writing
 from ..processes import ProcessError, RowSigner, Signed, signed
 from ..settings import Config
-from ..signature import Signature
 from ..stats import plural
 from . import options
 
@@ -135,7 +134,9 @@ class Job:
                 self.ids[claim.signature.id] = name
             return True
         held = claim.match.signature
-        if not self._is_dropped(claim, held):
+        # Without "keep", every URL that changed to a document of an earlier call is kept, as in a crawl.
+        is_again = self.config.revisit == "keep" and held.id in self.ids
+        if not claim.verdict.is_dropped(self.config.revisit, is_written=self.dedup.store.is_new(held) or is_again):
             self.ids.setdefault(held.id, name)
             return True
         if self.report:
@@ -162,17 +163,3 @@ class Job:
             line += f"; {some if self.located else 'no row has a URL, so their'} other fields did not count"
             line += " (see --url-field)"
         return line
-
-    def _is_dropped(self, claim: Claim, held: Signature) -> bool:
-        """Return whether a row that repeats a held document is dropped.
-
-        With NEARDUP_REVISIT = "keep", a revisit is dropped only if an earlier row of these feeds has the document. With
-        another value, as in a crawl, a row is kept if its URL last returned another document; but then only if it is
-        not a duplicate of a row of these feeds.
-        """
-        is_new = self.dedup.store.run_of(held) == self.dedup.store.run
-        if self.config.revisit != "keep":
-            return not claim.verdict.changed or (is_new and claim.verdict.status != "revisit")
-        if claim.verdict.status != "revisit":
-            return True
-        return is_new or held.id in self.ids

@@ -455,7 +455,7 @@ class NearDupPipeline(Component):
 
     def _act(self, item: Any, in_hand: ItemInHand, claim: Claim) -> None:
         document, verdict = claim.document, claim.verdict
-        if self._is_dropped(verdict):
+        if verdict.is_dropped(self.config.revisit):
             sentence = verdict.sentence(document.url, document.label)
             self._shown += 1
             level = logging.INFO if self._shown <= SHOWN else logging.DEBUG
@@ -468,16 +468,6 @@ class NearDupPipeline(Component):
             logger.log(level, "Passes, though %s", sentence)
         if self.config.action == "tag":
             self._tag(item, verdict)
-
-    def _is_dropped(self, verdict: Verdict) -> bool:
-        """Return whether an item repeats an item that is in the feeds already.
-
-        With NEARDUP_REVISIT = "keep" only the feed of this run counts. Otherwise the feeds of earlier runs count too,
-        but an item is kept if the content of its URL has changed.
-        """
-        if self.config.revisit == "keep":
-            return verdict.status == "duplicate"
-        return verdict.status != "unique" and not verdict.changed
 
     def _tag(self, item: Any, verdict: Verdict) -> None:
         try:

@@ -247,8 +247,7 @@ class Worker:
                 _, documents, records = zip(*batch, strict=True)
                 for (row, _, _), claim in zip(batch, dedup.decide(documents, records), strict=True):
                     name = row.id(self.id_field, self.config.url_field)
-                    is_back = claim.verdict.status == "revisit" and claim.verdict.changed
-                    if claim.match and not (is_back and config.revisit != "keep"):  # as `dedupe`
+                    if claim.match and claim.verdict.is_dropped(config.revisit, is_written=True):
                         said = {"id": name, **claim.verdict.tag(), "duplicate_of": ids[claim.match.signature]}
                         yield row.number, json_text(said)
                     elif not claim.match:
