@@ -99,10 +99,9 @@ class MirrorMiddleware(Component):
                 return await self._in_place_of(request, "redirect")
             if before and ticket.reason == DEAD_LINK and not self._may_follow(request, str(ticket.dead_link)):
                 raise IgnoreRequest("a copy of a dead link redirects to a URL to which no detour may lead")
-            is_again = ticket.is_final or ticket.url in self._skipped
-            is_new = not is_again and (self.config.skip_start or not is_start(request))
-            is_open_to_advice = is_of_spider(request) and is_queued(request) and self.config.action != "audit"
-            if is_new and is_open_to_advice and (advice := await self._advice(request, before)):
+            may_ask = is_of_spider(request) and is_queued(request) and (self.config.skip_start or not is_start(request))
+            must_send = ticket.is_final or ticket.url in self._skipped or self.config.action == "audit"
+            if may_ask and not must_send and (advice := await self._advice(request, before)):
                 return self._follow(request, advice)
         return None
 
