@@ -175,7 +175,7 @@ class MirrorMiddleware(Component):
     def back(self, request: Request) -> Request:
         """Return the request for the page on the mirror, after `request` to the original host has failed."""
         ticket = Ticket.of(request)
-        self._note_gone(ticket.url)
+        self._failed[canonical_url(ticket.url)] = True
         made = detour(request, str(ticket.mirror_of))
         made.meta.pop("dont_retry", None)
         return made
@@ -188,7 +188,7 @@ class MirrorMiddleware(Component):
         is_off = self.config.action == "audit" or not self.config.dead_http_codes
         if is_off or not is_plain(request) or not is_of_spider(request):
             return None
-        self._note_gone(request.url)
+        self._failed[canonical_url(request.url)] = True
         if copy := None if ticket.reason == STAND_IN else await self._rescued(request, ticket):
             self.neardup.count("dead_links/redirected")
             logger.debug("Dead link (%s): %s instead of %s", reason, copy, request)
@@ -339,9 +339,6 @@ class MirrorMiddleware(Component):
         self.neardup.count("requests/wrongly_skipped")
         if ticket.tested:
             self._failed[ticket.tested] = True
-
-    def _note_gone(self, url: str) -> None:
-        self._failed[canonical_url(url)] = True
 
     def _is_gone(self, url: str) -> bool:
         return canonical_url(url) in self._failed or host(url) in self._failed
