@@ -12,9 +12,8 @@ from redis_server import Server
 from store_kinds import ROOT
 
 from scrapy_neardup import Deduplicator, Document
-from scrapy_neardup.store import Store, StoreError, open_store
+from scrapy_neardup.store import StoreError, open_store
 from scrapy_neardup.store.redis_server import Server as Namespace
-from scrapy_neardup.store.redis_server import code
 
 
 def document(number: int, site: str = "a") -> Document:
@@ -30,11 +29,6 @@ def keep_all(dedup: Deduplicator, documents: Iterable[Document]) -> list[str]:
     statuses = claimed(dedup, *documents)
     dedup.flush()
     return statuses
-
-
-def let_lapse(server: Server, store: Store) -> None:
-    """End the lease of a run, as if its time were over."""
-    server.tell("DEL", f"{ROOT}:lease.".encode() + code(store.run))
 
 
 def pending(server: Server) -> int:

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 from helpers import detectors, edited, names, signature, text
-from redis_faults import document, held, keep_all, let_lapse, pending, reached, urls
+from redis_faults import document, held, keep_all, pending, reached, urls
 from redis_server import Server
 from store_kinds import Place, commit
 
@@ -68,7 +68,7 @@ def test_a_batch_reads_its_visits_together_while_another_run_is_open(
 
 def take_for_dead(server: Server, store: Store) -> None:
     """End the run of a store from another process; the store learns of it from its next request."""
-    let_lapse(server, store)
+    Place(server.address).let_lapse(store.run)
     Deduplicator.open(server.address).close()
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from helpers import edited, text
-from redis_faults import document, held, keep, keep_all, let_lapse, pending, reached, urls
+from redis_faults import document, held, keep, keep_all, pending, reached, urls
 from redis_server import Server
+from store_kinds import Place
 from tcp_proxy import TcpProxy
 
 from scrapy_neardup import Deduplicator, Document
@@ -31,8 +32,7 @@ def test_run_that_died_is_ended_by_those_that_live(server: Server, monkeypatch: 
         keep(one, 1)
         other.store.refresh()
         assert keep(other, 1, site="b") == ["duplicate"]
-        one.store.backend.close()
-        let_lapse(server, one.store)
+        Place(server.address).die(one.store)
         for _ in range(dead.LOOKS):
             other.store.refresh()
         assert keep(other, 1, site="c") == ["unique"]
@@ -59,8 +59,7 @@ def test_what_a_dead_run_loses_is_not_met_while_it_is_erased(
 
         statuses: list[str] = []
         assert [visit(1, dead_run), visit(2)] == ["unique", "duplicate"]
-        dead_run.store.backend.close()
-        let_lapse(server, dead_run.store)
+        Place(server.address).die(dead_run.store)
         monkeypatch.setattr(dead, "erase", erase)
         with Deduplicator.open(server.address):
             statuses.extend(map(visit, range(4, 7)))
@@ -72,7 +71,7 @@ def test_run_that_is_away_for_a_moment_is_not_ended(server: Server, monkeypatch:
     with Deduplicator.open(server.address) as one, Deduplicator.open(server.address) as other:
         keep(one, 1)
         for _ in range(dead.LOOKS):
-            let_lapse(server, one.store)
+            Place(server.address).let_lapse(one.store.run)
             other.store.refresh()
             assert keep(one, 2)
             other.store.refresh()
