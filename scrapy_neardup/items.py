@@ -35,11 +35,10 @@ from .text.main_text import squeeze
 from .text.tokens import folded, has_words
 from .text.urls import canonical_url, home
 
-# Names of fields that say something of the crawl, and nothing of the record.
-OF_THE_CRAWL = (
-    *("spider", "referer", "scraped*", "scrape_*", "scrape[DT]*", "crawled*", "crawl_*", "crawl[DT]*", "抓取*"),
-    *(f"{moment}_{done}" for moment in ("date", "last", "time") for done in ("scraped", "crawled")),
-    *("fetched*", "retrieved*", "downloaded*"),
+# Names of fields that say something of the crawl, and nothing of the record. They are compared as `plain` returns them.
+_OF_THE_CRAWL = re.compile(
+    r"(?:.*\.)?(?:spider|referer|(?:scrape|crawl(?!space))(?!r).+|(?:fetched|retrieved|downloaded|抓取).*"
+    "|(?:date|last|time)(?:scraped|crawled))"
 )
 # What Scrapy's media pipelines note of a download, which says nothing of the file.
 OF_THE_DOWNLOAD = ("path", "status")
@@ -318,8 +317,7 @@ class Record:
     def _is_ignored(self, path: str, value: Any) -> bool:
         if path in (self._config.fields or ()):
             return False
-        last = path.rpartition(".")[2]
-        of_crawl = not path or is_ignored(path, OF_THE_CRAWL) or is_ignored(last, OF_THE_CRAWL)  # "": row numbers
+        of_crawl = not path or _OF_THE_CRAWL.fullmatch(plain(path)) is not None  # "": row numbers
         is_short = of_crawl and not (isinstance(value, str) and _is_long(value))
         return is_short or is_ignored(path, self._config.ignore_fields)
 
@@ -396,7 +394,7 @@ class Record:
     def _ignore_beside_text(self) -> None:
         """If the item has a long text, leave out numbers of views, ranks, and binary values such as screenshots."""
         codes = [(path, kind) for path, (kind, _) in self.facts.items() if kind in (Kind.COUNT, Kind.CODE)]
-        counts = [path for path, kind in codes if kind is Kind.COUNT or plain(path) in _RANKS]
+        counts = [path for path, kind in codes if kind is Kind.COUNT or plain(path.rpartition(".")[2]) in _RANKS]
         ignored = [*counts, *self._binary.intersection(self.facts)]
         if ignored and any(_is_long(text) for texts in self.texts.values() for text in texts):
             for path in ignored:

@@ -391,12 +391,19 @@ def test_27_boots_with_one_description_have_27_different_facts() -> None:
     [
         {"url": URL, "text": BODY},
         {"url": URL, "title": "Boot", "neardup": "tag", "html": f"<p>{BODY}</p>"},
-        {"text": BODY, "stats": {"views": 7, "click_count": "7"}, "rank": 7, "pageViews": 7, "阅读量": 7},
+        {
+            "text": BODY,
+            "stats": {"views": 7, "click_count": "7", "position": 7},
+            "rank": 7,
+            "pageViews": 7,
+            "阅读量": 7,
+        },
+        {"text": BODY, "Scrape Date": "1 May", "CrawlId": "a7", "job": {"dateScraped": "1 May"}},
     ],
 )
 def test_item_with_nothing_but_text_title_and_url_has_no_facts(item: dict[str, Any]) -> None:
     assert facts(item) == b""
-    assert facts({**item, "sku": "1"}) != b""
+    assert facts({**item, "crawl_space": "1"}) != b""
     assert facts({**item, "sku": "1"}, ignore_fields=("*",)) == b""
 
 
