@@ -69,6 +69,12 @@ FERRY = (
     "Паром сегодня не ходит из-за сильного ветра. Пассажиры могут вернуть билеты в кассе на берегу или поехать завтра "
     "утром без доплаты. О новом расписании мы сообщим вечером по радио и на доске у входа. Это касается пристани {}"
 )
+THEATRE = (
+    "{} viendra mardi. La caisse ouvre à six heures, la pièce commence à sept, et le café de la cour reste ouvert "
+    "jusqu'à la fin de la soirée. Le théâtre de la Rive a deux salles et se trouve au bord de la rivière, à côté de la "
+    "gare. Les enfants et les élèves paient la moitié. Les manteaux restent au vestiaire de la petite salle, les sacs "
+    "aussi. De la place pour les fauteuils roulants se trouve au premier rang."
+)
 STATION = (
     "{}站从今天起停止售票，候车室也不再开放。旅客请到旁边的汽车站乘车，已经买好的票可以在窗口退掉，不收手续费。"
     "何时恢复，另行通知。给大家带来不便，请谅解。"
@@ -221,6 +227,9 @@ ONE_TITLE = "Building ordinance", "Building ordinance"
 KEPT = {
     "notices that begin with their subject": notices(
         BRANCH, "{} closed", "Northgate", "Elmwood", "Quayside", "Hillend"
+    ),
+    "plays with articles in their titles, French": notices(
+        THEATRE, "{}", "Le Bal des ombres", "Les Oiseaux de la nuit", "La Part du fleuve"
     ),
     "notices that end with their subject, Russian": notices(FERRY, "Паром: {}", "Сосновка", "Берёзово", "Липки"),
     "notices that begin with their subject, Chinese": notices(STATION, "{}站公告", "梅岭", "青溪", "白塔"),

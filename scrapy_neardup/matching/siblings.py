@@ -51,6 +51,7 @@ PASSAGE = 20  # words of a passage that counts on any host
 PART = 0.16  # if passages, or the new words of a URL, make up more than this share of a text, it is another text
 SOME = 0.03  # the same share, if the titles of one host say nothing, or if the passages have `MUCH` words
 MUCH = 400  # words of new passages that no copy has
+PARTICLE = 3  # the maximum letters of "the", "les" or "из", in scripts whose words are longer: those before U+0590
 LACKS_SUBJECT = "the earlier text lacks the subject of the title"
 
 PageKey: TypeAlias = tuple[str, str]
@@ -201,10 +202,8 @@ class Pair:
 
     def _required_own(self) -> float:
         differ, is_one = self.differ_in_subject, self.is_of_one_host
-        if differ is False:
-            return 0.0 if is_one else LITTLE
-        if differ and is_one:
-            return NEARLY_ALL
+        if is_one and differ is not None:
+            return NEARLY_ALL if differ else 0.0
         if not (differ or is_one):
             return LITTLE
         return LITTLE + (NEARLY_ALL - LITTLE) * self.form
@@ -240,11 +239,10 @@ class Pair:
     @cached_property
     def _grown(self) -> float:
         """The share of the later text's words that are in `_passages` of `PASSAGE` words or more."""
-        added, _ = self._lacking
-        if added <= SOME:
+        if self._lacking[0] <= SOME:
             return 0.0
         large = self._passages[self._passages >= PASSAGE].sum() / max(1, self._later.sketch.tokens)
-        return min(float(large), added)
+        return min(float(large), self._lacking[0])
 
     @property
     def _new(self) -> float:
@@ -375,10 +373,10 @@ class Pair:
     def _lacks_subject(self) -> bool:
         """Return whether the earlier text lacks most of the shingles around the words that only the later title has.
 
-        On one host, each word counts the same, however often the text has it. On two hosts, each shingle counts the
-        same, but not those of the site's name, nor those of a headline above the text with over `NAME` of the words,
-        since each news site writes its own headline. If no shingle around the words is sampled, though the text has
-        them, return True; for a long text of another host, False.
+        On one host, each word counts the same, however often the text has it, and it is enough to lack the longer ones.
+        On two hosts, each shingle counts the same, but not those of the site's name, nor those of a headline above the
+        text with over `NAME` of the words, since each news site writes its own headline. If no shingle around the words
+        is sampled, though the text has them, return True; for a long text of another host, False.
         """
         if self._is_equal:
             return False
@@ -389,12 +387,13 @@ class Pair:
         if not self.is_of_one_host:
             words -= {word for word in page.site_name if page.document.tokens.count(word) == 1}
         words &= set(page.document.tokens[start:])
-        found = [bins for word in words if len(bins := self._is_there[page.bins_of(word, start)])]
-        if not self.is_of_one_host:
-            found = [np.concatenate(found)] if found else []
+        found = {word: bins for word in words if len(bins := self._is_there[page.bins_of(word, start)])}
         if not found:
             return bool(words) and (self.is_of_one_host or self._later.sketch.shingles <= BINS)
-        return float(np.mean([each.mean() for each in found])) <= LITTLE
+        if not self.is_of_one_host:
+            return float(np.concatenate([*found.values()]).mean()) <= LITTLE
+        longer = [found[word] for word in found if len(word) > PARTICLE or not word.isalpha() or word > "\u0590"]
+        return any(of and np.mean([bins.mean() for bins in of]) <= LITTLE for of in ([*found.values()], longer))
 
     @cached_property
     def own_resemblance(self) -> float:
