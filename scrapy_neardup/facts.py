@@ -258,7 +258,7 @@ def _moments(text: str) -> Iterator[datetime | float]:
                 offset = f"{zone[:3]}:{zone[-2:]}" if zone[:1] in ("+", "-") else "+00:00" if zone else ""
                 moment = datetime.fromisoformat("{}-{:0>2}-{:0>2}T{:0>2}:{}:{:0>2}".format(*parts) + offset)
             elif ":" in text and any(map(str.isalpha, text)):  # as in an HTTP header, or as C's ctime writes it
-                moment = parsedate_to_datetime(written)
+                moment = parsedate_to_datetime(re.sub(r"[-/]([A-Za-z]+)[-/]", r" \1 ", written))
             else:
                 continue
             yield moment.replace(hour=moment.hour % 12 + 12 * ("p" in half)) if half else moment
