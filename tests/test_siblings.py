@@ -333,6 +333,7 @@ def test_a_third_page_with_the_title_of_the_later_page_leaves_the_subject_unknow
 SHOP = ("Red - Shop", "Blue - Shop", "Green - Shop")
 RIGS = ("Boats: rigs: beam", "Boats: rigs: mast", "Boats: rigs: keel")
 COATS = ("Long winter coat - red", "Long winter coat - blue")
+HATS = ("Long winter coats: red hat", "Long winter coats: blue hat")
 
 
 @pytest.mark.parametrize(
@@ -348,6 +349,7 @@ COATS = ("Long winter coat - red", "Long winter coat - blue")
         (COATS, ("", "", ""), A, "copy"),
         (COATS, ("Hat", "Scarf", "Glove"), A, "needed 0.65"),  # other pages of the site lack its end
         (COATS, ("Hat - blue", "Scarf - blue", "Glove - blue"), A, "copy"),  # it may be the name of the site
+        (HATS, ("Long winter coats: old hat", "Long winter coats: new hat"), A, "needed 0.65"),  # all end in one word
     ],
 )
 def test_what_all_titles_of_a_site_share_is_no_subject(

@@ -361,8 +361,8 @@ class Pair:
         is_known = len(self._page.host_titles - {self._page.title}) > 1
         if not (is_known and min(len(ours), len(theirs)) > 1) or ours[-1] in theirs or theirs[-1] in ours:
             return False
-        end = title_words(ours[-1])
-        return self._page.subject[-len(end) :] == end
+        before = self._page.title[: -len(title_words(ours[-1]))]
+        return " ".join(["", *self._page.subject, ""]) not in " ".join(["", *before, ""])
 
     @cached_property
     def _counts(self) -> list[bool]:
