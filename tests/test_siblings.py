@@ -393,6 +393,16 @@ def test_few_shingles_that_are_no_form_are_compared_with_the_whole_texts() -> No
     assert pair.own_resemblance == resemblance(held[0].sketch, dedup.sign(later).sketch) < 0.7
 
 
+@pytest.mark.parametrize(
+    ("titles", "expected"), [(EQUAL, "copy"), (UNKNOWN, "copy"), (("Red boats", "Boats"), "copy"), (DIFFERENT, OWN)]
+)
+def test_an_equal_text_of_another_host_that_is_all_form_is_none_of_another_subject(
+    titles: tuple[str, str], expected: str
+) -> None:
+    site = [Document(f"{B}/{number}", f"{text(1)} {text(40 + number, 10)}", f"Page {number}") for number in range(3)]
+    assert expected in verdict(Document(f"{A}/1", text(1), titles[0]), Document(f"{B}/2", text(1), titles[1]), site)
+
+
 def test_what_is_form_is_counted_on_pages_other_than_the_earlier_one() -> None:
     quoting = Document(f"{B}/quoting", f"{text(80, 160)} {text(50, 100)}")  # has all that is the earlier page's own
     assert own_verdict(1, DIFFERENT, B, SITE[:2]) == "copy"

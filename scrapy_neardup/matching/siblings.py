@@ -397,15 +397,15 @@ class Pair:
 
     @cached_property
     def own_resemblance(self) -> float:
-        """The resemblance of the own texts of both pages. If all of both is form, 1.0 for equal texts, else 0.0.
+        """The resemblance of own texts. If all of both is form, 1.0 for equal texts of one subject, else 0.0.
 
         With fewer than `SHINGLES` own shingles, it is at most the resemblance of the whole texts: so few say little.
         """
         if not self._own.any:
-            return float(self._is_equal)
+            is_other = self.differ_in_subject and set(self._page.subject) - set(title_words(self._earlier.title))
+            return float(self._is_equal and not is_other)
         own = self._own.shared / self._own.any
-        is_little = self._own.any < SHINGLES
-        return min(own, resemblance(self._earlier.sketch, self._later.sketch)) if is_little else own
+        return min(own, resemblance(self._earlier.sketch, self._later.sketch)) if self._own.any < SHINGLES else own
 
     @property
     def form(self) -> float:
