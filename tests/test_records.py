@@ -237,6 +237,10 @@ FULL, CUT = ({"/list": [RED | {"price": price}, BLUE]} for price in (9.5, 8.5))
 LINKS = [{"link": f"http://shop.example/{name}"} for name in ("red", "blue")]
 DEAR, CHEAP = ({"/list": [RED | LINKS[0] | {"price": price}, BLUE | LINKS[1]]} for price in (20, 15))
 ON, OFF = ({"/show": {"title": "Circus", "status": status, "description": TEXT}} for status in ("on sale", "cancelled"))
+POSTED, EDITED = (
+    {"/thread": [{"author": "Ann", "text": article(5, words)}, {"author": "Bo", "text": article(6, 60)}]}
+    for words in (60, 90)
+)
 TWO_ON, TWO_OFF = (show | {"/show/print": ON["/show"]} for show in (ON, OFF))
 
 
@@ -249,6 +253,7 @@ TWO_ON, TWO_OFF = (show | {"/show/print": ON["/show"]} for show in (ON, OFF))
         pytest.param("", (RACK, SALE, RACK, SALE), (3, 3, 3, 3), id="items that only numbers tell apart"),
         pytest.param("", (FULL, CUT, {"/list": FULL["/list"][:1]}), (2, 1, 1), id="list shrinks to one item"),
         pytest.param("", (DEAR, CHEAP, DEAR, CHEAP, CHEAP, DEAR), (2, 1, 1, 1, 0, 1), id="items with links"),
+        pytest.param("", (POSTED, EDITED, EDITED), (2, 1, 0), id="an answer that grows"),
         pytest.param("permalink", (ON, ON, OFF, OFF, ON), (1, 0, 1, 0, 1), id="page with its own URL"),
         pytest.param("permalink", (TWO_ON, TWO_OFF, TWO_ON), (1, 1, 1), id="page whose print version keeps its state"),
     ],

@@ -150,7 +150,7 @@ class Pair:
             return "the titles differ"
         if is_beside and has_its_url and not self._is_equal:
             return "one page has both"
-        if is_own and not self._is_equal and self._lacking[0] > PART and self._new > PART:
+        if has_its_url and not self._is_equal and self._lacking[0] > PART and self._new > PART:
             return self._longer(self._new)
         if is_own or not document.url or not self._earlier.url:
             return None
