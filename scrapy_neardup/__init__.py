@@ -1,7 +1,7 @@
 """scrapy-neardup: keep a crawl from fetching and storing the same content twice.
 
 An item passes through these modules in this order: crawl/pipeline, items, document, detectors, deduplicator, store and
-matching/matcher, which give the verdict; then crawl/pipeline, deduplicator and store, which carry it out.
+matching/matcher. Together they reach the verdict. Then crawl/pipeline, deduplicator and store carry it out.
 
 A request passes through crawl/middleware and mirrors. It is fetched, skipped or redirected.
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PAGES, ITEMS = 1000, 10_000  # at most: pages with several items whose earlier items are cached, and items of one page
-PATIENCE = 12.0  # seconds that a claim waits for another process, which may be waiting for this one
+PATIENCE = 12.0  # seconds that `claim` waits for another process, which may wait for this one; crawls wait on
 PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at first and at most
 
 

@@ -43,7 +43,7 @@ _STRONG = re.compile(r"sku|gtin(?:8|12|13|14)?|ean(?:8|13)?|upc|asin|mpn|isbn(?:
 _MONEY = re.compile(
     "stock|quantity|qty|availab|inventory|onhand|(?:item|unit|seat|ticket|room|place)s?(?:left|remaining)$"
     "|price|cost|amount|salary|(?:fee|rate)s?$|(?:^|ly|net|base)(?:rent|pay|wage)$"
-    "|^(?:current|highest|last|start|starting|min|max)?bid$"
+    "|^(?:current|highest|last|start|starting|min|max)?bid$|^(?:raised|pledged)$"
     "|^(?:hinta|fiyat|harga|kaina|cena|cijena|preț|(?:msrp|rrp|pris|valor|pret|ár|giá|seats)$)"
     "|precio|preço|preco|importe|tarif|alquiler|salario|preis|betrag|gehalt|miete|verfügbar|prix|coût|montant|loyer"
     "|salaire|prezzo|canone|prijs|huur|цена|ціна|стоимость|зарплата|оклад|τιμή|السعر|قیمت|מחיר|कीमत|ราคา"

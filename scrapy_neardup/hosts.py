@@ -362,7 +362,7 @@ class Hosts:
         return self._relations[key]
 
     def _make_room(self, sites: tuple[str, str]) -> None:
-        """Drop the relations with the least evidence: one if the pair has too many, a tenth if all are too many."""
+        """Drop relations with the least evidence: one of `PER_PAIR` of a pair, a tenth of `TOTAL` of all."""
         pair = [relation for relation in self._by_site.get(sites[0], ()) if relation.sites == sites]
         if len(pair) >= PER_PAIR:
             self._drop(min(pair, key=_evidence))

@@ -454,7 +454,7 @@ def _is_long(text: str) -> bool:
 
 
 def _media(html: str) -> list[Fact]:
-    """Return the facts of the pictures, videos and files of a short HTML text; [] for a text of `WORDY` words."""
+    """Return the facts of the pictures, videos and files of an HTML text; [] if it has `WORDY` words or more."""
     links = [link.strip("\"'") for tag, link in _MEDIA.findall(html) if tag not in "aA" or _FILE.search(link)]
     is_long = bool(links) and has_words(replace_tags(html, " "), WORDY)
     return [] if is_long else [link_fact(replace_entities(link)) for link in links]

@@ -43,7 +43,7 @@ class ProcessError(Exception):
 
 
 class Processes:
-    """Calls functions in up to `count` workers; for 0, in a thread of this process. `given` is their first argument."""
+    """Calls functions in up to `count` workers; for 0, in a thread of this process. Each call begins with `given`."""
 
     def __init__(self, count: int, given: Any) -> None:
         self._given = cloudpickle.dumps(given) if count else given

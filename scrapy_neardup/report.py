@@ -328,10 +328,11 @@ def _changes(report: Report) -> str:
     if not report.crawl:
         return "<p>This store has seen no crawl.</p>"
     found = [each for kind in KINDS for each in sorted(each for each in report.changes if each.kind == kind)[:MOST]]
-    rows = [(each.kind, link(each.url), link(each.former_url or "–"), _number(each.resemblance)) for each in found]
+    told = [link(each.former_url or ", ".join(each.fields) or "–") for each in found]
+    rows = [(each.kind, link(each.url), of, _number(each.resemblance)) for each, of in zip(found, told, strict=True)]
     seen = f"The last crawl, {text(report.crawl.id)}: {in_words(counted(report.changes, KINDS))}"
     note = "" if "gone" in kinds_of(report.crawl) else f". {NOT_FULL}"
-    return table(f"{seen}; at most {MOST} of each kind{note}", "Change, URL, Former URL", "Resemblance", rows)
+    return table(f"{seen}; at most {MOST} of each kind{note}", "Change, URL, Former URL or fields", "Resemblance", rows)
 
 
 def _clusters(clusters: Sequence[Cluster], all: int, texts: Mapping[str, str]) -> str:

@@ -187,7 +187,7 @@ def test_commands_are_no_crawls(crawl, a):
     assert listed(crawl) == [("gone", "two")]
     succeeded(crawl.folder, "dedupe", "feed.jsonl", "--store", "other.sqlite", "-o", "kept2.jsonl")
     made = succeeded(crawl.folder, "changes", "--store", "other.sqlite")
-    assert (made.stdout, made.stderr) == ("no changes\n", "")
+    assert (made.stdout, made.stderr) == ("no changes\n", "The store has seen no crawl.\n")
 
 
 def test_a_paused_crawl_counts_at_its_end(crawl, a):
@@ -204,6 +204,8 @@ def test_a_page_of_which_only_a_field_changed_is_listed_as_such(crawl, a):
         crawl("EventSpider", {"NEARDUP_REVISIT": "drop"}, urls=[f"{a.url}/e"])
     told = succeeded(crawl.folder, "changes", "--store", crawl.store).stdout
     assert told.startswith(f"changed  fields  {a.url}/e  (price)")
+    succeeded(crawl.folder, "report", "--store", crawl.store, "-o", "report.html")
+    assert ">price<" in (crawl.folder / "report.html").read_text()
 
 
 def test_a_killed_crawl_is_no_previous_crawl(crawl, a):
@@ -283,7 +285,8 @@ def test_a_url_that_changes_twice_in_a_run_is_compared_with_the_run_before(tmp_p
 
 def test_a_page_that_is_not_fetched_again_is_not_gone(crawl, a):
     settings = {"NEARDUP_REVISIT": "skip", "NEARDUP_RECHECK": 0}
-    crawled(crawl, a, {"one": 1, "two": 2}, settings)
+    first = crawled(crawl, a, {"one": 1, "two": 2}, settings)
+    assert NOT_FULL not in first.log  # it skipped nothing
     later = crawled(crawl, a, {"one": 1, "two": 2, "three": 3}, settings)
     assert (later.count("requests/skipped"), counts(later), listed(crawl)) == (2, {"new": 1}, [("new", "three")])
     assert NOT_FULL in later.log

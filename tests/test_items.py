@@ -493,7 +493,7 @@ def test_a_link_is_a_fact_as_far_as_it_names_a_page(one: str, two: str, is_one_f
     "item",
     [
         {"price": 707}, {"precio": 707}, {"Miete": "707"}, {"价格": 707}, {"price": {"value": 707}}, {"a": {"fare": 7}},
-        {"qty": 7}, {"available": 7}, {"seats_left": 7},
+        {"qty": 7}, {"available": 7}, {"seats_left": 7}, {"raised": 376},
         {"was": "$707"}, {"was": "707 EUR"}, {"was": "707元/月"}, {"was": "707 kr"}, {"pris": 707}, {"was": "EUR707"},
         {"monthly_rent": 7}, {"salario": 7}, {"at": "18:30"}, {"score": "2:1"}, {"part": "45 %"},
         {"availability": "https://schema.org/InStock"}, {"m": "✓"},

@@ -128,7 +128,8 @@ def run_changes(opts: argparse.Namespace, settings: BaseSettings) -> None:
         found = list(report.changes(store, run)) if run else []
     found.sort(key=lambda change: (report.KINDS.index(change.kind), change.url))
     lines = [*map(_change_line, found), report.in_words(report.counted(found, report.KINDS))]
-    said = f"{report.NOT_FULL}." if run and report.kinds_of(run) != report.KINDS else ""
+    is_full = run and report.kinds_of(run) == report.KINDS
+    said = "" if is_full else f"{report.NOT_FULL}." if run else "The store has seen no crawl."
     answer(opts, [change._asdict() for change in found], lines, said)
 
 

@@ -143,7 +143,8 @@ class NearDup:
         await self._tell()
         is_finished = reason == "finished"
         is_answered = self.stats.get_value("response_received_count")  # else the site was down, or nothing was sent
-        self._is_full = bool(is_finished and is_answered and self.config.revisit != "skip")
+        is_whole = self.config.revisit != "skip" or not self.stats.get_value(f"{PREFIX}requests/skipped")
+        self._is_full = bool(is_finished and is_answered and is_whole)
         with self.handled(self, "the changes"):
             await self._count_held(with_changes=is_finished or not self._run_file)
         if left := len(self.late):
@@ -267,7 +268,7 @@ class NearDup:
     async def claim(self, document: Document) -> Claim:
         """Claim a document as `Deduplicator.try_claim` does. Raise the errors of the store and of detectors.
 
-        Documents that arrive during a round trip to a server are claimed together in the next one.
+        Documents that arrive while a server answers are claimed together, in one round trip, once it has answered.
         """
         if self._thread is None:
             return self.dedup.try_claim(document)

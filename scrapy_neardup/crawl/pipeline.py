@@ -245,7 +245,7 @@ class ItemOrigins(Component):
         return taken
 
     def fetch(self, page: Page | None) -> Fetch:
-        """Return the `Fetch` of a page's items; empty if the response is freed. All items of `start` have one place."""
+        """Return the `Fetch` of a page's items; empty if the response is freed. Items of `start()` share a place."""
         if page is None and self._sees_start:
             return Fetch(place=f"start://crawl/{getattr(self.crawler.spider, 'name', '')}")
         if page is None or (response := page.response()) is None:

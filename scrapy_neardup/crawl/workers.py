@@ -66,7 +66,7 @@ class Workers:
         document.ready.update(await self._in_process(_fingerprints, document, str(document.url)))
 
     async def read(self, html: str) -> PageText:
-        """Return the page that is extracted from HTML. Raise ProcessError if that fails."""
+        """Return the title and main text of HTML, extracted in a worker. Raise ProcessError if that fails."""
         return await self._in_process(_page, html, f"a page of {len(html)} characters")
 
     async def _in_process(self, function: Callable[[Any, Any], T], of: Document | str, name: str) -> T:

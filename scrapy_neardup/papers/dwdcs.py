@@ -262,10 +262,9 @@ def _dot(a: Vector, b: Vector) -> int:
 
 
 def spread(a: Vector, b: Vector) -> float:
-    """Return how far the shifts of common concepts spread, in words; 0.0 if no concept is common.
+    """Return the mean standard deviation of the shifts of the common concepts, in words; 0.0 if none is common.
 
-    Formula 13: the mean of the standard deviations of all common concepts. The shifts of a concept are the distances
-    between its n-th occurrences in the two texts.
+    The shifts of a concept are the distances between its n-th occurrences in the two texts. Formula 13.
     """
     shared = a.keys() & b.keys()
     return math.fsum(_spread(a[concept], b[concept]) for concept in shared) / len(shared) if shared else 0.0

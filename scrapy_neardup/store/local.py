@@ -260,7 +260,7 @@ class SqliteBackend(MemoryBackend):
                 self._settle(wait=wait)
 
     def _settle(self, *, wait: bool) -> None:
-        """Handle the result of the running write if it has ended; with `wait`, wait for its end.
+        """Handle the result of the last write that was started, if there is one by now; with `wait`, wait for it.
 
         If the write failed, raise its error. Its rows then stay in the buffer.
         """

@@ -95,7 +95,7 @@ class Run:
     fields: list[str] = field(default_factory=list)  # names of fields with facts, hashed in documents
 
     def ended(self, last: int, *, forget: bool = False) -> Run:
-        """Return this record as ended, with rows up to `last`. With `forget`, rows above `sealed` become forgotten."""
+        """Return this record as ended, ending at row `last`. With `forget`, rows after `sealed` are forgotten."""
         now = max(self.started, time.time())
         lost = ((self.sealed + 1, last),) if forget and last > self.sealed else ()
         paused = self.paused if forget else now

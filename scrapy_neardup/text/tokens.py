@@ -93,7 +93,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def length(tokens: Iterable[str]) -> float:
-    """Return the number of tokens. In a script without spaces, a token is a pair of characters, and counts half."""
+    """Return the number of tokens. In scripts without spaces, tokens are overlapping pairs, so each counts half."""
     return sum(0.5 if _UNSPACED_RUN.match(token) else 1 for token in tokens)
 
 
