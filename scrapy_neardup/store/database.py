@@ -82,11 +82,16 @@ def store_errors(path: str, what: str) -> Iterator[None]:
     try:
         yield
     except ERRORS as error:
-        why = " ".join(str(error).split())
-        if "not a database" in why:
-            raise StoreError(f"store {path!r} {_NO_STORE}") from error
-        advice = next(advice for sign, advice in _ADVICE.items() if sign in why)
-        raise StoreError(f"store {path!r} can't be {what}: {why}; {advice}; it was left as it is") from error
+        raise failure(path, what, error) from error
+
+
+def failure(path: str, what: str, error: Exception) -> StoreError:
+    """Return a StoreError with advice for one of `ERRORS`. `what`, such as "read", says what failed."""
+    why = " ".join(str(error).split())
+    if "not a database" in why:
+        return StoreError(f"store {path!r} {_NO_STORE}")
+    advice = next(advice for sign, advice in _ADVICE.items() if sign in why)
+    return StoreError(f"store {path!r} can't be {what}: {why}; {advice}; it was left as it is")
 
 
 def check_file(path: Path, writes: bool) -> None:

@@ -167,8 +167,10 @@ class SqliteBackend(MemoryBackend):
         return rows
 
     def _read(self, query: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        with store_errors(self.name, "read"):
+        try:
             return self._db.execute(query, arguments).fetchall()
+        except database.ERRORS as error:
+            raise database.failure(self.name, "read", error) from error
 
     def find(
         self, questions: Sequence[Question], entries: Sequence[Entry | None] = (), ahead: Sequence[int] = ()
