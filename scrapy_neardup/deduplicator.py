@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PAGES, ITEMS = 1000, 10_000  # at most: pages with several items whose earlier items are cached, and items of one page
-PATIENCE = 12.0  # seconds that `claim` waits for another process, which may wait for this one; crawls wait on
+PATIENCE = 12.0  # seconds that `claim` waits for another process, which may wait for this one; a crawl waits longer
 PAUSES = (0.001, 0.05)  # seconds between two checks on another process, at first and at most
 
 
@@ -49,7 +49,7 @@ class Claim:
         self.is_successor = False
         """True for a copy that takes the place of an original whose URL no longer returns the document."""
         self.apart = None if match else dedup.matcher.apart
-        """If only one fact keeps this document from being a copy: the would-be original, and the fact; else None."""
+        """If the document differs in one fact from an earlier one of its text: that one and the fact; else None."""
         self.is_copy = self.verdict.status == "duplicate" and not self.verdict.changed
         self.state = "pending"
         """`pending`, `committed` or `withdrawn`."""

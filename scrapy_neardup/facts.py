@@ -90,7 +90,7 @@ _YEAR_LAST = re.compile(r"(\d\d?)[/.-](\d\d?)[/.-](\d{4})(?=[ T,])")
 _HALF = re.compile(r"\s*[ap]\.?m\.?$", re.I)  # of a day
 _ISO = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:)")  # JSON feeds of Scrapy write a datetime with T, CSV with a blank
 # The scheme, the session, the query, and a fragment, unless it names a page, as in `#/a`.
-_LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|;jsessionid=[^?#]*|\?[^#]*|#(?![/!]).*", re.I | re.S)
+_LINK_END = re.compile(r"^(?:[a-z]+:)?//(?:www\.)?|;jsessionid=[^/?#]*|\?[^#]*|#(?![/!]).*", re.I | re.S)
 _WORD_OF_SCHEMA = re.compile(r"https?://schema\.org/\w+$")
 # In a query, what names a page: an id, a number, a date, or the name of a file or video.
 _PAGE_ID = re.compile(

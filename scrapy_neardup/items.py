@@ -37,7 +37,7 @@ from .text.urls import canonical_url, home
 
 # Names of fields that say something of the crawl, and nothing of the record. They are compared as `plain` returns them.
 _OF_THE_CRAWL = re.compile(
-    r"(?:.*\.)?(?:spider|referer|(?:scrape|crawl(?!space))(?!r).+|(?:fetched|retrieved|downloaded|抓取).*"
+    r"(?:.*\.)?(?:spider|referer|scrape(?!rs?$).+|crawl(?!space|er(?!r)).+|(?:fetched|retrieved|downloaded|抓取).*"
     "|(?:date|last|time)(?:scraped|crawled))"
 )
 # What Scrapy's media pipelines note of a download, which says nothing of the file.
@@ -394,7 +394,7 @@ class Record:
     def _ignore_beside_text(self) -> None:
         """If the item has a long text, leave out numbers of views, ranks, and binary values such as screenshots."""
         codes = [(path, kind) for path, (kind, _) in self.facts.items() if kind in (Kind.COUNT, Kind.CODE)]
-        counts = [path for path, kind in codes if kind is Kind.COUNT or plain(path.rpartition(".")[2]) in _RANKS]
+        counts = [path for path, kind in codes if kind is Kind.COUNT or plain(path) in _RANKS]
         ignored = [*counts, *self._binary.intersection(self.facts)]
         if ignored and any(_is_long(text) for texts in self.texts.values() for text in texts):
             for path in ignored:

@@ -38,7 +38,7 @@ from .verdict import named
 
 SEEN = ("new", "changed")  # the kinds that any crawl can find
 KINDS = (*SEEN, "moved", "gone")
-FULL = "full"  # the stat of a run that finished and skipped no revisits (NEARDUP_REVISIT = "skip")
+FULL = "full"  # the stat of a run that finished and was to skip no revisits (NEARDUP_REVISIT = "skip")
 NOT_FULL = "Moved and gone pages are unknown, since the crawl may have left out pages"
 _LIMITED = ("requests/stopped", "store/unjudged")  # a run with one of these stats missed pages
 
@@ -328,7 +328,7 @@ def _changes(report: Report) -> str:
     if not report.crawl:
         return "<p>This store has seen no crawl.</p>"
     found = [each for kind in KINDS for each in sorted(each for each in report.changes if each.kind == kind)[:MOST]]
-    told = [link(each.former_url or ", ".join(each.fields) or "–") for each in found]
+    told = [link(each.former_url) if each.former_url else text(", ".join(each.fields) or "–") for each in found]
     rows = [(each.kind, link(each.url), of, _number(each.resemblance)) for each, of in zip(found, told, strict=True)]
     seen = f"The last crawl, {text(report.crawl.id)}: {in_words(counted(report.changes, KINDS))}"
     note = "" if "gone" in kinds_of(report.crawl) else f". {NOT_FULL}"

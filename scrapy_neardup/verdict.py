@@ -8,7 +8,7 @@ from typing import Any
 from .fingerprints.hashes import same_layout
 from .signature import Evidence, Signature
 
-SAME_CONTENT = 0.95  # the minimum resemblance of the same content, of which a misprint or a date may differ
+SAME_CONTENT = 0.95  # the minimum resemblance of the same content, which may differ in a misprint or a date
 OTHER_LAYOUT = ("content", "partial")  # the kinds of copies that have another layout than the original; see `page_kind`
 
 

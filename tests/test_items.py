@@ -391,19 +391,13 @@ def test_27_boots_with_one_description_have_27_different_facts() -> None:
     [
         {"url": URL, "text": BODY},
         {"url": URL, "title": "Boot", "neardup": "tag", "html": f"<p>{BODY}</p>"},
-        {
-            "text": BODY,
-            "stats": {"views": 7, "click_count": "7", "position": 7},
-            "rank": 7,
-            "pageViews": 7,
-            "阅读量": 7,
-        },
-        {"text": BODY, "Scrape Date": "1 May", "CrawlId": "a7", "job": {"dateScraped": "1 May"}},
+        {"text": BODY, "stats": {"views": 7, "click_count": "7"}, "rank": 7, "pageViews": 7, "阅读量": 7},
+        {"text": BODY, "Scrape Date": "1 May", "crawl_run_id": "a7", "job": {"dateScraped": "1 May"}},
     ],
 )
 def test_item_with_nothing_but_text_title_and_url_has_no_facts(item: dict[str, Any]) -> None:
     assert facts(item) == b""
-    assert facts({**item, "crawl_space": "1"}) != b""
+    assert all(facts({**item, name: "1"}) for name in ("crawl_space", "crawler_width", "scraper"))
     assert facts({**item, "sku": "1"}, ignore_fields=("*",)) == b""
 
 
@@ -468,6 +462,7 @@ def test_other_facts_are_not_strong(name: str) -> None:
         ("http://a.example/map#top", "http://a.example/map#end", True),
         ("http://a.example/get?sid=1&t=7", "http://a.example/get?sid=2&t=8", True),
         ("http://a.example/get;JSESSIONID=1?id=7", "http://a.example/get?id=7", True),
+        ("http://a.example/get;jsessionid=1/7", "http://a.example/get;jsessionid=1/8", False),
         ("http://a.example/get?id=1", "http://a.example/get?id=2", False),
         ("http://a.example/get?id=612345678901", "http://a.example/get?id=612345678902", False),
         ("http://a.example/get?event=1", "http://a.example/get?event=2", False),

@@ -24,7 +24,6 @@ from scrapy_neardup.text.tokens import differ_in_number, names, same_title, subj
         ("ＡＢＣ　１２", ["abc", "12"]),
         ("ﾃｽﾄ", ["テ", "ス", "ト"]),
         ("my_name", ["my_name"]),
-        ("Set 7.1.1, 0.5 mm", ["set", "7.1.1", "0.5", "mm"]),
         ("型号A7", ["型", "号", "a7"]),
         ("A7型号", ["a7", "型", "号"]),
     ],

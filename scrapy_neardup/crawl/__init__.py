@@ -43,7 +43,8 @@ class Adviser:
     async def advise(self, request: Request) -> Advice | None:
         """Return advice on a request that is about to be sent; None to ask the next adviser.
 
-        A request that was skipped before is sent without asking. So is a start request without NEARDUP_SKIP_START.
+        Some requests are sent without asking, such as one that was skipped before, or a start request without
+        NEARDUP_SKIP_START.
         """
 
     async def rescue(self, request: Request, dead: str, seen: float) -> Request | None:

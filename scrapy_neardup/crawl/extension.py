@@ -44,7 +44,7 @@ CALM = 20  # a store on disk counts as working again after so many syncs without
 _PASSING = "Items pass. Writes are kept in memory and tried again"
 _SHARED = object()  # the signal by which components find the shared state: its handler returns the state
 AT_ONCE = 20  # the maximum number of documents that are claimed in one call to a server
-MOST_COUNTED = 100_000  # in a store with more documents, a crawl counts no changes: for these, it takes three seconds
+MOST_COUNTED = 100_000  # in a store with more documents, a crawl counts no changes: it takes over 3 seconds
 MOST_LATE = 1_000  # the maximum number of late documents; the first ones are dropped
 MOST_UNNOTED = 10_000  # the maximum number of URLs to keep fetching that wait for the store; the last ones are dropped
 PAUSE = 0.05  # seconds between two reads of other processes' rows, if there are many, or two tries to claim a document
@@ -143,8 +143,7 @@ class NearDup:
         await self._tell()
         is_finished = reason == "finished"
         is_answered = self.stats.get_value("response_received_count")  # else the site was down, or nothing was sent
-        is_whole = self.config.revisit != "skip" or not self.stats.get_value(f"{PREFIX}requests/skipped")
-        self._is_full = bool(is_finished and is_answered and is_whole)
+        self._is_full = bool(is_finished and is_answered and self.config.revisit != "skip")
         with self.handled(self, "the changes"):
             await self._count_held(with_changes=is_finished or not self._run_file)
         if left := len(self.late):

@@ -51,7 +51,7 @@ class Observer:
         self._told: dict[type, set[tuple[str, str]]] = {}
         self._items = self._textless = self._located = self._homeless = 0
         self._documents = self._compared = self._others = 0
-        # By fact: the number of documents that repeat an earlier text, and are unique only because of this fact.
+        # By fact: the number of documents that repeat an earlier text, and differ from it in this fact alone.
         self._lone: Counter[int] = Counter()
         # By host and original: the number of the next copy; by host and "": that of the next document.
         self.numbers = lru_cache(COUNTED)(lambda name, original: count(1))

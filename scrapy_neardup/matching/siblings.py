@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import compress
+from itertools import compress, filterfalse
 from typing import TypeAlias
 
 import numpy as np
@@ -272,8 +272,9 @@ class Pair:
         if not (self.is_of_one_host or self.differ_in_subject):  # only the names of their sites differ
             return False
         ours, theirs = page.subject, subject(theirs, page.host_titles | {page.title})
-        counts = bool if with_figures else lambda word: not word.replace(",", "").replace(".", "").isdigit()
-        return [*filter(counts, ours)] != [*filter(counts, theirs)]
+        if with_figures:
+            return ours != theirs
+        return [*filterfalse(str.isdigit, ours)] != [*filterfalse(str.isdigit, theirs)]
 
     @property
     def _differ_in_name(self) -> bool:
@@ -361,7 +362,7 @@ class Pair:
         is_known = len(self._page.host_titles - {self._page.title}) > 1
         if not (is_known and min(len(ours), len(theirs)) > 1) or ours[-1] in theirs or theirs[-1] in ours:
             return False
-        before = self._page.title[: -len(title_words(ours[-1]))]
+        before = self._page.title[: len(self._page.title) - len(title_words(ours[-1]))]
         return " ".join(["", *self._page.subject, ""]) not in " ".join(["", *before, ""])
 
     @cached_property
@@ -373,10 +374,10 @@ class Pair:
     def _lacks_subject(self) -> bool:
         """Return whether the earlier text lacks most of the shingles around the words that only the later title has.
 
-        On one host, each word counts the same, however often the text has it, and it is enough to lack the longer ones.
-        On two hosts, each shingle counts the same, but not those of the site's name, nor those of a headline above the
-        text with over `NAME` of the words, since each news site writes its own headline. If no shingle around the words
-        is sampled, though the text has them, return True; for a long text of another host, False.
+        On one host, each word counts the same, however often the text has it. It is enough to lack the longer words, if
+        all stand below the headline too. On two hosts, each shingle counts the same, but not those of the site's name,
+        nor those of a headline above the text with over `NAME` of the words: each site writes its own headline. If no
+        shingle around words of the text is sampled, return True; for a long text of another host, False.
         """
         if self._is_equal:
             return False
@@ -392,8 +393,9 @@ class Pair:
             return bool(words) and (self.is_of_one_host or self._later.sketch.shingles <= BINS)
         if not self.is_of_one_host:
             return float(np.concatenate([*found.values()]).mean()) <= LITTLE
-        longer = [found[word] for word in found if len(word) > PARTICLE or not word.isalpha() or word > "\u0590"]
-        return any(of and np.mean([bins.mean() for bins in of]) <= LITTLE for of in ([*found.values()], longer))
+        longer = [word for word in found if len(word) > PARTICLE or not word.isalpha() or word > "\u0590"]
+        below = [found[word] for word in longer] if set(longer) <= set(page.document.tokens[page.body :]) else []
+        return any(of and np.mean([bins.mean() for bins in of]) <= LITTLE for of in ([*found.values()], below))
 
     @cached_property
     def own_resemblance(self) -> float:

@@ -2,7 +2,7 @@
 
 In a file, the rows of a namespace are in one table, which is a `SqliteDict`. The index is only a cache. A row stays in
 RAM until it is written. All other rows are read from the table, over a connection that writes no rows. Each written row
-gets a number above all numbers before it. So a process finds new rows of others by their numbers.
+that is news gets a number above all numbers before it. So a process finds new rows of others by their numbers.
 """
 
 from __future__ import annotations

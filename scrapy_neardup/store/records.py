@@ -232,7 +232,7 @@ def index_key(kind: str, name: str | int) -> int:
 
 
 def visit_keys(visit: Visit) -> array[int]:
-    """Return the index keys of a stored visit. One to its document's own URL, in the document's run, has none."""
+    """Return the index keys of a stored visit; none if the visit and its document have one URL and one run."""
     is_own, run = not (visit.url or visit.name), code_of(visit.at)
     if is_own and code_of(visit.target or 0) == run:
         return array("Q")

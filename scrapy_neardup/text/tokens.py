@@ -308,7 +308,7 @@ def title_words(title: str) -> Words:
 @cache
 def _title_word() -> re.Pattern[str]:
     word = rf"(?:(?<![\w.])\.)?(?:(?!{_CHARACTER})[\w{marks()}])+(?:[#+♯]+(?!\w))?"
-    return re.compile(rf"{_CHARACTER}|\d+(?:[.,]\d+)+(?!\w)|{word}|(?!(?<= )[-|] [^\W\d])[{_SIGNS}]+")
+    return re.compile(rf"{_CHARACTER}|{word}|(?!(?<= )[-|] [^\W\d])[{_SIGNS}]+")
 
 
 def same_title(first: str, second: str) -> bool:
