@@ -80,7 +80,7 @@ _LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//\S+|/[^\s/]\S*|(?:mailto|tel|data)
 
 
 class Fetch(NamedTuple):
-    """What is known of the response that gave an item; empty for a row of a feed."""
+    """The response that gave an item, as far as the item needs it; empty for a row of a feed."""
 
     urls: tuple[str, ...] = ()
     """The URL that answered, then the URLs that redirected to it, last redirect first. Empty if URLs alone do not

@@ -60,7 +60,7 @@ class Evidence(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Visit:
-    """What a URL last returned, or a note on a document that is found by a name (see `store/visits.py`)."""
+    """The last outcome of a URL, or a note on a document that is found by a name (see `store/visits.py`)."""
 
     url: str  # as it was requested; "" for a visit with a name
     signature: Signature | None  # None if the URL returned several documents, or content that is not held

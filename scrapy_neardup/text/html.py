@@ -52,7 +52,7 @@ class PageText(NamedTuple):
     title: str
     text: str  # the main text, one line for each block
     elements: frozenset[str] = frozenset()
-    """What `elements` returns; empty for a fragment, which has no layout, and for a page read from a parsed tree."""
+    """The result of `elements`; empty for a fragment, which has no layout, and for a page read from a parsed tree."""
     thin: bool = False  # true if `text` may not be what the page is about; never with another extractor
     scripted: bool = False  # true if the page has hardly any text, but scripts that may make some
 
